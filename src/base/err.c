@@ -15,7 +15,8 @@ static void mark_cut(char *text, size_t size)
     memcpy(text + end, "…", sizeof "…");
 }
 
-static void set_text(struct err *e, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void set_text(struct err *e, const char *fmt,
+                                                           va_list ap)
 {
     int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
     if (n >= (int)sizeof e->text)

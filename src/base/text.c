@@ -61,8 +61,9 @@ void array_room(void **ret_items, size_t *alloc, size_t need, size_t size)
 static void text_room(struct text *t, size_t more)
 {
     size_t need;
-    if (__builtin_add_overflow(t->len, more, &need) || __builtin_add_overflow(need, 1, &need))
+    if (__builtin_add_overflow(t->len, more, &need) || need >= SIZE_MAX / 4)
         text_die();
+    need++;
     if (need <= t->alloc)
         return;
     size_t grown = t->alloc * 2 > need ? t->alloc * 2 : need + 32;
@@ -103,7 +104,8 @@ void text_add(struct text *t, const char *s)
     text_addn(t, s, strlen(s));
 }
 
-static void text_addv(struct text *t, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void text_addv(struct text *t, const char *fmt,
+                                                            va_list ap)
 {
     va_list again;
     va_copy(again, ap);
