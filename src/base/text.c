@@ -66,7 +66,7 @@ static void text_room(struct text *t, size_t more)
     need++;
     if (need <= t->alloc)
         return;
-    size_t grown = t->alloc * 2 > need ? t->alloc * 2 : need + 32;
+    size_t grown = need + need / 2 + 32;
     char *buf = realloc(t->alloc ? t->buf : NULL, grown);
     if (!buf)
         text_die();
