@@ -1,0 +1,554 @@
+#include "model/card_json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "model/address.h"
+
+static const char *const activation_words[] = { "none", "reset", "immediate", "not told" };
+
+static void append(json_t *list, json_t *take_item)
+{
+    if (json_array_append_new(list, take_item) < 0)
+        abort(); /* out of memory: as in base/text.h */
+}
+
+static json_t *numbers(const uint8_t *v, uint32_t n)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        append(list, json_integer(v[i]));
+    return list;
+}
+
+static json_t *ci_profile_to_json(const struct ci_profile *p)
+{
+    json_t *j = json_object();
+    json_put_u64(j, "id", p->id);
+    json_put_u64(j, "index", p->index);
+    json_put_text(j, "name", p->name);
+    json_put_u64(j, "slices", p->slices);
+    json_put_u64(j, "sms", p->sms);
+    json_put_u64(j, "max", p->max);
+    return j;
+}
+
+/* Numbers that are a plain uint32_t in the struct: one table for both directions. */
+#define PROFILE_NUMBERS(X)                                                                         \
+    X(id)                                                                                          \
+    X(index) X(slices) X(units) X(sms) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas)    \
+        X(max)
+#define BOARD_NUMBERS(X)                                                                           \
+    X(units)                                                                                       \
+    X(slices) X(sms) X(pci_device_id) X(arch) X(cc_major) X(cc_minor) X(power_idle_mw)             \
+        X(power_limit_mw) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas)
+
+static json_t *profile_to_json(const struct profile *p)
+{
+    json_t *j = json_object();
+    json_put_text(j, "name", p->name);
+    json_put_u64(j, "mem_bytes", p->mem_bytes);
+#define PUT(field) json_put_u64(j, #field, p->field);
+    PROFILE_NUMBERS(PUT)
+#undef PUT
+    json_put(j, "starts", numbers(p->starts, p->start_count));
+    json_put(j, "order", numbers(p->order, p->order_count));
+    json_put_bool(j, "unconfirmed", p->unconfirmed);
+    json_t *cis = json_array();
+    for (uint32_t i = 0; i < p->ci_count; i++)
+        append(cis, ci_profile_to_json(&p->cis[i]));
+    json_put(j, "compute_instances", cis);
+    return j;
+}
+
+json_t *board_to_json(const struct board *b)
+{
+    json_t *j = json_object();
+    json_put_text(j, "key", b->key);
+    json_put_text(j, "name", b->name);
+    json_put_text(j, "activation", activation_words[b->activation]);
+    json_put_u64(j, "mem_bytes", b->mem_bytes);
+#define PUT(field) json_put_u64(j, #field, b->field);
+    BOARD_NUMBERS(PUT)
+#undef PUT
+    json_put_text(j, "min_driver", b->min_driver);
+    json_put_bool(j, "unconfirmed", b->unconfirmed);
+    json_t *profiles = json_array();
+    for (uint32_t i = 0; i < b->profile_count; i++)
+        append(profiles, profile_to_json(&b->profiles[i]));
+    json_put(j, "profiles", profiles);
+    return j;
+}
+
+static uint32_t read_numbers(struct fields *f, const char *key, uint8_t *v)
+{
+    json_t *list = fields_array(f, key, FIELD_OPTIONAL, BOARD_UNITS_MAX);
+    size_t n = list ? json_array_size(list) : 0;
+    for (size_t i = 0; i < n; i++) {
+        json_int_t value = json_integer_value(json_array_get(list, i));
+        if (value < 0 || value >= BOARD_UNITS_MAX)
+            fields_fail(f, "'%s' has a start outside of the board", key);
+        v[i] = (uint8_t)value;
+    }
+    return (uint32_t)n;
+}
+
+static uint32_t read_u32(struct fields *f, const char *key)
+{
+    return (uint32_t)fields_u64(f, key, FIELD_OPTIONAL, 0, UINT32_MAX, 0);
+}
+
+static int ci_profile_from_json(json_t *j, struct ci_profile *ret, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "compute instance profile", e);
+    ret->id = read_u32(&f, "id");
+    ret->index = read_u32(&f, "index");
+    ret->slices = read_u32(&f, "slices");
+    ret->sms = read_u32(&f, "sms");
+    ret->max = read_u32(&f, "max");
+    fields_copy(&f, "name", FIELD_OPTIONAL, ret->name, sizeof ret->name);
+    return fields_close(&f, FIELDS_OPEN);
+}
+
+static int profile_from_json(json_t *j, struct profile *ret, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "profile", e);
+    fields_copy(&f, "name", FIELD_REQUIRED, ret->name, sizeof ret->name);
+    ret->mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+#define READ(field) ret->field = read_u32(&f, #field);
+    PROFILE_NUMBERS(READ)
+#undef READ
+    ret->start_count = read_numbers(&f, "starts", ret->starts);
+    ret->order_count = read_numbers(&f, "order", ret->order);
+    ret->unconfirmed = fields_bool(&f, "unconfirmed", false);
+    json_t *cis = fields_array(&f, "compute_instances", FIELD_OPTIONAL, PROFILE_CI_MAX);
+    int code = fields_close(&f, FIELDS_OPEN);
+    for (size_t i = 0; code == 0 && cis && i < json_array_size(cis); i++)
+        code = ci_profile_from_json(json_array_get(cis, i), &ret->cis[ret->ci_count++], e);
+    return code;
+}
+
+static enum mig_activation read_activation(struct fields *f)
+{
+    const char *word = fields_text(f, "activation", FIELD_OPTIONAL, 16);
+    for (size_t i = 0; word && i < 4; i++)
+        if (strcmp(word, activation_words[i]) == 0)
+            return (enum mig_activation)i;
+    return MIG_NOT_TOLD;
+}
+
+int board_from_json(json_t *j, struct board *ret, struct err *e)
+{
+    struct fields f;
+    struct board *b = mem_new(sizeof *b);
+    auto_free struct board *owned = b;
+    fields_open(&f, j, "board", e);
+    fields_copy(&f, "key", FIELD_OPTIONAL, b->key, sizeof b->key);
+    fields_copy(&f, "name", FIELD_OPTIONAL, b->name, sizeof b->name);
+    fields_copy(&f, "min_driver", FIELD_OPTIONAL, b->min_driver, sizeof b->min_driver);
+    b->activation = read_activation(&f);
+    b->mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+#define READ(field) b->field = read_u32(&f, #field);
+    BOARD_NUMBERS(READ)
+#undef READ
+    b->unconfirmed = fields_bool(&f, "unconfirmed", false);
+    json_t *profiles = fields_array(&f, "profiles", FIELD_OPTIONAL, BOARD_PROFILES_MAX);
+    int code = fields_close(&f, FIELDS_OPEN);
+    for (size_t i = 0; code == 0 && profiles && i < json_array_size(profiles); i++)
+        code = profile_from_json(json_array_get(profiles, i), &b->profiles[b->profile_count++], e);
+    if (code == 0)
+        *ret = *owned;
+    return code;
+}
+
+static json_t *slice_to_json(const struct card *c, const struct slice *s)
+{
+    AUTO(text) struct text address = TEXT_INIT;
+    AUTO(text) struct text profile = TEXT_INIT;
+    json_t *j = json_object();
+    address_add(&address, c, s);
+    slice_add_profile(&profile, c, s);
+    json_put_text(j, "address", address.buf);
+    json_put_text(j, "profile", profile.buf);
+    json_put_u64(j, "profile_id", s->profile_id);
+    json_put_u64(j, "gi", s->gi);
+    json_put(j, "ci", s->ci == NOT_AN_INSTANCE ? json_null() : json_integer(s->ci));
+    json_put_u64(j, "start", s->start);
+    json_put_u64(j, "units", s->units);
+    json_put_u64(j, "ci_profile_id", s->ci_profile_id);
+    json_put_u64(j, "ci_start", s->ci_start);
+    json_put_u64(j, "ci_slices", s->ci_slices);
+    json_put_bool(j, "full", s->full);
+    json_put_text(j, "uuid", s->uuid);
+    json_put_u64(j, "mem_total_bytes", s->mem_known ? s->mem_total_bytes : UINT64_MAX);
+    json_put_u64(j, "mem_used_bytes", s->mem_known ? s->mem_used_bytes : UINT64_MAX);
+    return j;
+}
+
+static int slice_from_json(json_t *j, struct slice *s, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "slice", e);
+    s->profile_id = read_u32(&f, "profile_id");
+    s->gi = (uint32_t)fields_u64(&f, "gi", FIELD_REQUIRED, 0, UINT32_MAX, 0);
+    s->ci = (uint32_t)fields_u64(&f, "ci", FIELD_OPTIONAL, 0, UINT32_MAX, NOT_AN_INSTANCE);
+    s->start = (uint32_t)fields_u64(&f, "start", FIELD_REQUIRED, 0, BOARD_UNITS_MAX, 0);
+    s->units = (uint32_t)fields_u64(&f, "units", FIELD_REQUIRED, 0, BOARD_UNITS_MAX, 0);
+    s->ci_profile_id = read_u32(&f, "ci_profile_id");
+    s->ci_start = read_u32(&f, "ci_start");
+    s->ci_slices = read_u32(&f, "ci_slices");
+    s->full = fields_bool(&f, "full", false);
+    fields_copy(&f, "uuid", FIELD_OPTIONAL, s->uuid, sizeof s->uuid);
+    s->mem_total_bytes =
+        fields_u64(&f, "mem_total_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
+    s->mem_used_bytes = fields_u64(&f, "mem_used_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
+    s->mem_known = s->mem_total_bytes != UINT64_MAX;
+    return fields_close(&f, FIELDS_OPEN);
+}
+
+static json_t *process_to_json(const struct gpu_process *p)
+{
+    json_t *j = json_object();
+    json_put_i64(j, "pid", p->pid);
+    json_put(j, "uid", p->uid == (uid_t)-1 ? json_null() : json_integer(p->uid));
+    json_put_u64(j, "start_ticks", p->start_ticks);
+    json_put_u64(j, "mem_bytes", p->mem_bytes);
+    json_put(j, "gi", p->gi == NOT_AN_INSTANCE ? json_null() : json_integer(p->gi));
+    json_put(j, "ci", p->ci == NOT_AN_INSTANCE ? json_null() : json_integer(p->ci));
+    json_put_bool(j, "graphics", p->graphics);
+    json_put_text(j, "name", p->name);
+    return j;
+}
+
+static int process_from_json(json_t *j, struct gpu_process *p, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "process", e);
+    p->pid = (pid_t)fields_i64(&f, "pid", FIELD_REQUIRED, 0, INT32_MAX, 0);
+    p->uid = (uid_t)fields_u64(&f, "uid", FIELD_OPTIONAL, 0, UINT32_MAX, (uid_t)-1);
+    p->start_ticks = fields_u64(&f, "start_ticks", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    p->mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
+    p->gi = (uint32_t)fields_u64(&f, "gi", FIELD_OPTIONAL, 0, UINT32_MAX, NOT_AN_INSTANCE);
+    p->ci = (uint32_t)fields_u64(&f, "ci", FIELD_OPTIONAL, 0, UINT32_MAX, NOT_AN_INSTANCE);
+    p->graphics = fields_bool(&f, "graphics", false);
+    fields_copy(&f, "name", FIELD_OPTIONAL, p->name, sizeof p->name);
+    return fields_close(&f, FIELDS_OPEN);
+}
+
+/* Readings: null in JSON while their `known` bit is not set. */
+static const struct reading {
+    const char *key;
+    unsigned int bit;
+    size_t offset;
+} readings[] = {
+    { "temperature_c", KNOW_TEMPERATURE, offsetof(struct card, temperature_c) },
+    { "power_mw", KNOW_POWER, offsetof(struct card, power_mw) },
+    { "power_limit_mw", KNOW_POWER_LIMIT, offsetof(struct card, power_limit_mw) },
+    { "load_percent", KNOW_LOAD, offsetof(struct card, load_percent) },
+};
+
+static void put_readings(json_t *j, const struct card *c)
+{
+    for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
+        const uint32_t *value = (const uint32_t *)((const char *)c + readings[i].offset);
+        json_put_u64(j, readings[i].key, c->known & readings[i].bit ? *value : UINT64_MAX);
+    }
+    json_put_u64(j, "mem_total_bytes", c->known & KNOW_MEMORY ? c->mem_total_bytes : UINT64_MAX);
+    json_put_u64(j, "mem_used_bytes", c->known & KNOW_MEMORY ? c->mem_used_bytes : UINT64_MAX);
+    json_put(j, "numa_node", c->known & KNOW_NUMA ? json_integer(c->numa_node) : json_null());
+}
+
+static void read_readings(struct fields *f, struct card *c)
+{
+    for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
+        uint64_t n = fields_u64(f, readings[i].key, FIELD_OPTIONAL, 0, UINT32_MAX, UINT64_MAX);
+        if (n == UINT64_MAX)
+            continue;
+        *(uint32_t *)((char *)c + readings[i].offset) = (uint32_t)n;
+        c->known |= readings[i].bit;
+    }
+    c->mem_total_bytes = fields_u64(f, "mem_total_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
+    c->mem_used_bytes = fields_u64(f, "mem_used_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
+    if (c->mem_total_bytes != UINT64_MAX)
+        c->known |= KNOW_MEMORY;
+    c->numa_node = (int32_t)fields_i64(f, "numa_node", FIELD_OPTIONAL, 0, INT32_MAX, -1);
+    if (c->numa_node >= 0)
+        c->known |= KNOW_NUMA;
+}
+
+json_t *card_to_json(const struct card *c)
+{
+    json_t *j = json_object();
+    json_put_u64(j, "gpu", c->ordinal);
+    json_put_text(j, "uuid", c->uuid);
+    json_put_text(j, "bus_id", c->bus_id);
+    json_put_u64(j, "index", c->index);
+    json_put(j, "minor", c->minor == UINT32_MAX ? json_null() : json_integer(c->minor));
+    json_put_text(j, "health", card_health_word(c->health));
+    json_put_text(j, "trouble", c->trouble[0] ? c->trouble : NULL);
+    json_put(j, "board", board_to_json(&c->board));
+    json_put_bool(j, "mig_capable", c->mig_capable);
+    json_put_bool(j, "mig_now", c->mig_now);
+    json_put_bool(j, "mig_pending", c->mig_pending);
+    put_readings(j, c);
+    json_put_u64(j, "xid_last", c->xid_last);
+    json_t *slices = json_array();
+    for (size_t i = 0; i < c->slice_count; i++)
+        append(slices, slice_to_json(c, &c->slices[i]));
+    json_put(j, "slices",
+             c->known & KNOW_SLICES || c->slice_count ? slices
+                                                      : (json_decref(slices), json_null()));
+    json_t *processes = json_array();
+    for (size_t i = 0; i < c->process_count; i++)
+        append(processes, process_to_json(&c->processes[i]));
+    json_put(j, "processes",
+             c->known & KNOW_PROCESSES ? processes : (json_decref(processes), json_null()));
+    return j;
+}
+
+static enum card_health read_health(struct fields *f)
+{
+    const char *word = fields_text(f, "health", FIELD_OPTIONAL, 32);
+    for (int h = CARD_OK; word && h <= CARD_HIDDEN; h++)
+        if (strcmp(word, card_health_word((enum card_health)h)) == 0)
+            return (enum card_health)h;
+    return word ? CARD_UNRESPONSIVE : CARD_OK;
+}
+
+static int read_lists(struct card *c, json_t *slices, json_t *processes, struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; code == 0 && slices && i < json_array_size(slices); i++)
+        code = slice_from_json(json_array_get(slices, i), card_add_slice(c), e);
+    for (size_t i = 0; code == 0 && processes && i < json_array_size(processes); i++)
+        code = process_from_json(json_array_get(processes, i), card_add_process(c), e);
+    if (slices)
+        c->known |= KNOW_SLICES;
+    if (processes)
+        c->known |= KNOW_PROCESSES;
+    return code;
+}
+
+static int read_card(json_t *j, struct card *c, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "card", e);
+    c->ordinal = (uint32_t)fields_u64(&f, "gpu", FIELD_REQUIRED, 0, UINT32_MAX, 0);
+    fields_copy(&f, "uuid", FIELD_REQUIRED, c->uuid, sizeof c->uuid);
+    fields_copy(&f, "bus_id", FIELD_OPTIONAL, c->bus_id, sizeof c->bus_id);
+    fields_copy(&f, "trouble", FIELD_OPTIONAL, c->trouble, sizeof c->trouble);
+    c->index = read_u32(&f, "index");
+    c->minor = (uint32_t)fields_u64(&f, "minor", FIELD_OPTIONAL, 0, UINT32_MAX, UINT32_MAX);
+    c->health = read_health(&f);
+    c->mig_capable = fields_bool(&f, "mig_capable", false);
+    c->mig_now = fields_bool(&f, "mig_now", false);
+    c->mig_pending = fields_bool(&f, "mig_pending", false);
+    c->xid_last = fields_u64(&f, "xid_last", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    read_readings(&f, c);
+    json_t *board = fields_object(&f, "board", FIELD_REQUIRED);
+    json_t *slices = fields_array(&f, "slices", FIELD_OPTIONAL, 256);
+    json_t *processes = fields_array(&f, "processes", FIELD_OPTIONAL, 65536);
+    int code = fields_close(&f, FIELDS_OPEN);
+    if (code == 0)
+        code = board_from_json(board, &c->board, e);
+    return code < 0 ? code : read_lists(c, slices, processes, e);
+}
+
+int card_from_json(json_t *j, struct card *ret, struct err *e)
+{
+    struct card *c = mem_new(sizeof *c);
+    auto_free struct card *owned = c;
+    int code = read_card(j, c, e);
+    if (code < 0)
+        card_done(c);
+    else
+        *ret = *owned;
+    return code;
+}
+
+static json_t *snapshot_head(const struct now *now, const char *driver_version)
+{
+    json_t *j = json_object();
+    json_put_i64(j, "taken_boot_us", now->boot_us);
+    json_put_i64(j, "taken_wall_us", now->wall_us);
+    json_put_text(j, "driver_version", driver_version);
+    return j;
+}
+
+json_t *snapshot_to_json(const struct snapshot *s)
+{
+    json_t *j = snapshot_head(&s->taken, s->driver_version);
+    json_put_text(j, "nvml_version", s->nvml_version);
+    json_t *cards = json_array();
+    for (size_t i = 0; i < s->card_count; i++)
+        append(cards, card_to_json(&s->cards[i]));
+    json_put(j, "cards", cards);
+    return j;
+}
+
+static json_t *open_cards(struct fields *f, json_t *j, const char *what, struct now *now,
+                          char driver_version[32], struct err *e)
+{
+    fields_open(f, j, what, e);
+    now->boot_us = fields_i64(f, "taken_boot_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    now->wall_us = fields_i64(f, "taken_wall_us", FIELD_OPTIONAL, INT64_MIN, INT64_MAX, 0);
+    fields_copy(f, "driver_version", FIELD_OPTIONAL, driver_version, 32);
+    return fields_array(f, "cards", FIELD_REQUIRED, 1024);
+}
+
+int snapshot_from_json(json_t *j, struct snapshot *ret, struct err *e)
+{
+    struct fields f;
+    struct snapshot s = SNAPSHOT_INIT;
+    json_t *cards = open_cards(&f, j, "snapshot", &s.taken, s.driver_version, e);
+    fields_copy(&f, "nvml_version", FIELD_OPTIONAL, s.nvml_version, sizeof s.nvml_version);
+    int code = fields_close(&f, FIELDS_OPEN);
+    for (size_t i = 0; code == 0 && i < json_array_size(cards); i++)
+        code = read_card(json_array_get(cards, i), snapshot_add_card(&s), e);
+    if (code < 0)
+        snapshot_done(&s);
+    else
+        *ret = s;
+    return code;
+}
+
+static const char *const hold_words[] = { "none", "job", "foreign", "unknown" };
+
+static json_t *hold_to_json(const struct hold *h)
+{
+    if (h->kind == HOLD_NONE)
+        return json_null();
+    json_t *j = json_object();
+    json_put_text(j, "kind", hold_words[h->kind]);
+    json_put_text(j, "name", h->name);
+    json_put_text(j, "user", h->user[0] ? h->user : NULL);
+    if (h->kind != HOLD_JOB) {
+        json_put_i64(j, "pid", h->pid);
+        return j;
+    }
+    json_put_u64(j, "job", h->job_id);
+    json_put_u64(j, "attempt", h->attempt);
+    json_put_u64(j, "task", h->task);
+    json_put_i64(j, "since_boot_us", h->since_boot_us);
+    json_put_u64(j, "until_boot_us", h->until_boot_us ? (uint64_t)h->until_boot_us : UINT64_MAX);
+    return j;
+}
+
+static int hold_from_json(json_t *j, struct hold *h, struct err *e)
+{
+    struct fields f;
+    if (!j)
+        return 0;
+    fields_open(&f, j, "holder", e);
+    const char *word = fields_text(&f, "kind", FIELD_REQUIRED, 16);
+    h->kind = HOLD_UNKNOWN;
+    for (size_t i = 0; word && i < 4; i++)
+        if (strcmp(word, hold_words[i]) == 0)
+            h->kind = (enum hold_kind)i;
+    fields_copy(&f, "name", FIELD_OPTIONAL, h->name, sizeof h->name);
+    fields_copy(&f, "user", FIELD_OPTIONAL, h->user, sizeof h->user);
+    h->pid = (pid_t)fields_i64(&f, "pid", FIELD_OPTIONAL, 0, INT32_MAX, 0);
+    h->job_id = fields_u64(&f, "job", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    h->attempt = read_u32(&f, "attempt");
+    h->task = read_u32(&f, "task");
+    h->since_boot_us = fields_i64(&f, "since_boot_us", FIELD_OPTIONAL, INT64_MIN, INT64_MAX, 0);
+    h->until_boot_us = fields_i64(&f, "until_boot_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    return fields_close(&f, FIELDS_OPEN);
+}
+
+static json_t *inventory_card_to_json(const struct inventory_card *c)
+{
+    json_t *j = card_to_json(&c->card);
+    json_t *slices = json_object_get(j, "slices");
+    json_put_text(j, "pool", card_pool_word(c->pool));
+    json_put_text(j, "mode", card_mode_word(c->mode));
+    json_put_bool(j, "owners_known", c->owners_known);
+    json_put_text(j, "quarantine", c->quarantined ? c->quarantine : NULL);
+    json_put_i64(j, "idle_since_boot_us", c->idle_since_boot_us);
+    json_put(j, "hold", hold_to_json(&c->hold));
+    for (size_t i = 0; i < c->card.slice_count; i++) {
+        json_t *s = json_array_get(slices, i);
+        json_put_u64(s, "generation", c->slices[i].generation);
+        json_put(s, "hold", hold_to_json(&c->slices[i].hold));
+    }
+    return j;
+}
+
+json_t *inventory_to_json(const struct inventory *inv)
+{
+    json_t *j = snapshot_head(&inv->now, inv->driver_version);
+    json_put_bool(j, "from_daemon", inv->from_daemon);
+    json_t *cards = json_array();
+    for (size_t i = 0; i < inv->card_count; i++)
+        append(cards, inventory_card_to_json(&inv->cards[i]));
+    json_put(j, "cards", cards);
+    return j;
+}
+
+static int read_holds(json_t *slices, struct inventory_card *c, struct err *e)
+{
+    c->slices = mem_new(c->card.slice_count * sizeof *c->slices);
+    for (size_t i = 0; i < c->card.slice_count; i++) {
+        struct fields f;
+        fields_open(&f, json_array_get(slices, i), "slice", e);
+        c->slices[i].generation = fields_u64(&f, "generation", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+        json_t *hold = fields_object(&f, "hold", FIELD_OPTIONAL);
+        int code = fields_close(&f, FIELDS_OPEN);
+        if (code == 0)
+            code = hold_from_json(hold, &c->slices[i].hold, e);
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+static int inventory_card_from_json(json_t *j, struct inventory_card *c, struct err *e)
+{
+    struct fields f;
+    int code = read_card(j, &c->card, e);
+    if (code < 0)
+        return code;
+    fields_open(&f, j, "card", e);
+    const char *pool = fields_text(&f, "pool", FIELD_REQUIRED, 16);
+    const char *mode = fields_text(&f, "mode", FIELD_REQUIRED, 16);
+    if (pool && card_pool_parse(pool, &c->pool, NULL) < 0)
+        fields_fail(&f, "'%s' is no pool", pool);
+    if (mode && card_mode_parse(mode, &c->mode, NULL) < 0)
+        fields_fail(&f, "'%s' is no mode", mode);
+    c->owners_known = fields_bool(&f, "owners_known", false);
+    fields_copy(&f, "quarantine", FIELD_OPTIONAL, c->quarantine, sizeof c->quarantine);
+    c->quarantined = c->quarantine[0] != '\0';
+    c->idle_since_boot_us = fields_i64(&f, "idle_since_boot_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    json_t *hold = fields_object(&f, "hold", FIELD_OPTIONAL);
+    json_t *slices = fields_array(&f, "slices", FIELD_OPTIONAL, 256);
+    code = fields_close(&f, FIELDS_OPEN);
+    if (code == 0)
+        code = hold_from_json(hold, &c->hold, e);
+    return code < 0 ? code : read_holds(slices, c, e);
+}
+
+int inventory_from_json(json_t *j, struct inventory *ret, struct err *e)
+{
+    struct fields f;
+    struct inventory inv = { .cards = NULL };
+    json_t *cards = open_cards(&f, j, "inventory", &inv.now, inv.driver_version, e);
+    inv.from_daemon = fields_bool(&f, "from_daemon", false);
+    int code = fields_close(&f, FIELDS_OPEN);
+    if (code < 0)
+        return code;
+    inv.card_count = json_array_size(cards);
+    inv.cards = mem_new(inv.card_count * sizeof *inv.cards);
+    for (size_t i = 0; code == 0 && i < inv.card_count; i++) {
+        inv.cards[i].card.minor = UINT32_MAX;
+        code = inventory_card_from_json(json_array_get(cards, i), &inv.cards[i], e);
+    }
+    if (code < 0)
+        inventory_done(&inv);
+    else
+        *ret = inv;
+    return code;
+}

@@ -1,0 +1,255 @@
+#include "model/job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/address.h"
+
+#define NO (-1)
+#define BY_VERDICT (-2)
+
+/* Rows: state; columns: event. The table of ARCHITECTURE.md. */
+static const int next_state[JOB_STATES][JOB_EVENTS] = {
+    /*                  PLACE          READY         UNREADY      STARTED      STOP        EXITED      VANISHED    CLEARED     REQUEUE      DROP */
+    [JOB_PENDING] = { JOB_PREPARING, NO, NO, NO, NO, NO, NO, NO, NO, BY_VERDICT },
+    [JOB_PREPARING] = { NO, JOB_STARTING, JOB_PENDING, NO, NO, NO, NO, NO, NO, BY_VERDICT },
+    [JOB_STARTING] = { NO, NO, NO, JOB_RUNNING, JOB_ENDING, JOB_ENDING, JOB_ENDING, NO, NO, NO },
+    [JOB_RUNNING] = { NO, NO, NO, NO, JOB_ENDING, JOB_ENDING, JOB_ENDING, NO, NO, NO },
+    [JOB_ENDING] = { NO, NO, NO, NO, NO, NO, NO, BY_VERDICT, JOB_PENDING, NO },
+    [JOB_COMPLETED... JOB_LOST] = { NO, NO, NO, NO, NO, NO, NO, NO, NO, NO },
+};
+
+bool job_state_ended(enum job_state s)
+{
+    return s >= JOB_COMPLETED && s < JOB_STATES;
+}
+
+int job_next_state(enum job_state from, enum job_event ev, enum job_state verdict,
+                   enum job_state *ret, struct err *e)
+{
+    int to = next_state[from][ev];
+    if (to == BY_VERDICT && job_state_ended(verdict))
+        to = (int)verdict;
+    if (to < 0)
+        return err_set(e, -EINVAL, "a job that is %s cannot be %s", job_state_word(from),
+                       job_event_word(ev));
+    *ret = (enum job_state)to;
+    return 0;
+}
+
+static const char *const state_words[JOB_STATES] = {
+    "pending", "preparing", "starting", "running", "ending",    "completed",
+    "failed",  "cancelled", "timeout",  "oom",     "preempted", "lost",
+};
+
+static const char *const event_words[JOB_EVENTS] = {
+    "placed", "readied",        "unreadied", "started",  "stopped",
+    "exited", "found vanished", "cleared",   "requeued", "dropped",
+};
+
+static const char *const exit_words[] = {
+    "none", "exited", "signaled", "oom", "timeout", "cancelled", "not started", "lost",
+};
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static int find_word(const char *word, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(word, words[i]) == 0)
+            return (int)i;
+    return -EINVAL;
+}
+
+const char *job_state_word(enum job_state s)
+{
+    return state_words[s];
+}
+
+const char *job_event_word(enum job_event ev)
+{
+    return event_words[ev];
+}
+
+int job_state_parse(const char *word, enum job_state *ret)
+{
+    int i = find_word(word, state_words, COUNT(state_words));
+    if (i < 0)
+        return i;
+    *ret = (enum job_state)i;
+    return 0;
+}
+
+const char *exit_kind_word(enum exit_kind k)
+{
+    return exit_words[k];
+}
+
+int exit_kind_parse(const char *word, enum exit_kind *ret)
+{
+    int i = find_word(word, exit_words, COUNT(exit_words));
+    if (i < 0)
+        return i;
+    *ret = (enum exit_kind)i;
+    return 0;
+}
+
+/* As the shell and timeout(1) do; 125 to 127 as docker and env(1) do. */
+int job_exit_status(const struct job_exit *x)
+{
+    switch (x->kind) {
+    case EXIT_CODE:
+        return x->value;
+    case EXIT_SIGNAL:
+        return 128 + x->value;
+    case EXIT_OOM:
+        return 137;
+    case EXIT_TIMEOUT:
+        return 124;
+    case EXIT_CANCELLED:
+        return 130;
+    case EXIT_NOT_STARTED:
+        return x->value ? x->value : 126;
+    case EXIT_NONE:
+    case EXIT_LOST:
+        break;
+    }
+    return 125;
+}
+
+enum job_state job_exit_verdict(const struct job_exit *x)
+{
+    static const enum job_state by_kind[] = {
+        [EXIT_NONE] = JOB_LOST,          [EXIT_CODE] = JOB_FAILED,
+        [EXIT_SIGNAL] = JOB_FAILED,      [EXIT_OOM] = JOB_OOM,
+        [EXIT_TIMEOUT] = JOB_TIMEOUT,    [EXIT_CANCELLED] = JOB_CANCELLED,
+        [EXIT_NOT_STARTED] = JOB_FAILED, [EXIT_LOST] = JOB_LOST,
+    };
+    return x->kind == EXIT_CODE && x->value == 0 ? JOB_COMPLETED : by_kind[x->kind];
+}
+
+void place_done(struct place *p)
+{
+    free(p->items);
+    *p = (struct place){ .items = NULL };
+}
+
+void place_copy(const struct place *p, struct place *ret)
+{
+    *ret = (struct place){ .items = mem_dup(p->items, p->count * sizeof *p->items),
+                           .count = p->count,
+                           .alloc = p->count };
+}
+
+struct placed *place_add(struct place *p)
+{
+    ARRAY_ROOM(p->items, p->alloc, p->count + 1);
+    struct placed *item = &p->items[p->count++];
+    memset(item, 0, sizeof *item);
+    item->gi = item->ci = NOT_AN_INSTANCE;
+    return item;
+}
+
+void place_add_text(struct text *t, const struct place *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const struct placed *item = &p->items[i];
+        if (i)
+            text_add(t, ", ");
+        if (item->whole)
+            text_addf(t, "gpu%u", item->ordinal);
+        else
+            address_add_place(t, item->ordinal, item->profile, item->start);
+    }
+}
+
+void strv_free(char **v)
+{
+    for (size_t i = 0; v && v[i]; i++)
+        free(v[i]);
+    free(v);
+}
+
+size_t strv_count(char *const *v)
+{
+    size_t n = 0;
+    while (v && v[n])
+        n++;
+    return n;
+}
+
+char **strv_copy(char *const *v)
+{
+    size_t n = strv_count(v);
+    char **copy = mem_new((n + 1) * sizeof *copy);
+    for (size_t i = 0; i < n; i++)
+        copy[i] = text_dup(v[i]);
+    return copy;
+}
+
+void strv_add(char ***v, const char *s)
+{
+    size_t n = strv_count(*v);
+    char **grown = mem_new((n + 2) * sizeof *grown);
+    if (n)
+        memcpy(grown, *v, n * sizeof *grown);
+    grown[n] = text_dup(s);
+    free(*v);
+    *v = grown;
+}
+
+void job_spec_done(struct job_spec *s)
+{
+    free(s->name);
+    free(s->account);
+    strv_free(s->argv);
+    strv_free(s->env);
+    free(s->cwd);
+    free(s->output);
+    free(s->script);
+    memset(s, 0, sizeof *s);
+}
+
+static size_t strv_bytes(char *const *v)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; v && v[i]; i++)
+        bytes += strlen(v[i]) + 1;
+    return bytes;
+}
+
+static int check_label(const char *s, size_t max, const char *what, struct err *e)
+{
+    if (!s || !s[0])
+        return err_set(e, -EINVAL, "%s is missing", what);
+    if (strlen(s) > max)
+        return err_set(e, -E2BIG, "%s has %zu bytes, at most %zu work", what, strlen(s), max);
+    if (!text_is_printable(s))
+        return err_set(e, -EINVAL, "%s has characters that are no printable UTF-8", what);
+    return 0;
+}
+
+int job_spec_check(const struct job_spec *s, struct err *e)
+{
+    int r = check_label(s->name, JOB_NAME_MAX, "the job's name", e);
+    if (r == 0)
+        r = check_label(s->account, JOB_ACCOUNT_MAX, "the account's name", e);
+    if (r < 0)
+        return r;
+    if (!strv_count(s->argv) || !s->argv[0][0])
+        return err_set(e, -EINVAL,
+                       "there is no command; put it after --, as in: divvy submit -- ./train.sh");
+    if (strv_count(s->argv) > JOB_ARGS_MAX || strv_bytes(s->argv) > JOB_COMMAND_MAX)
+        return err_set(e, -E2BIG, "the command is too long, %d arguments and %d bytes work",
+                       JOB_ARGS_MAX, JOB_COMMAND_MAX);
+    if (strv_bytes(s->env) > JOB_ENV_MAX)
+        return err_set(e, -E2BIG,
+                       "the environment has %zu bytes, at most %d work; --env none leaves it out",
+                       strv_bytes(s->env), JOB_ENV_MAX);
+    if (!s->cwd || s->cwd[0] != '/')
+        return err_set(e, -EINVAL, "the working directory must be an absolute path");
+    if (s->limit_us < 0)
+        return err_set(e, -EINVAL, "the time limit is negative");
+    return request_check(&s->request, e);
+}
