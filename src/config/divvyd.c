@@ -1,0 +1,268 @@
+#include "config/divvyd.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+static const struct field_choice pools[] = { { "off", POOL_OFF },
+                                             { "queue", POOL_QUEUE },
+                                             { "slurm", POOL_SLURM },
+                                             { "kubernetes", POOL_KUBERNETES },
+                                             { NULL } };
+static const struct field_choice modes[] = {
+    { "whole", MODE_WHOLE }, { "slices", MODE_SLICES }, { "auto", MODE_AUTO }, { NULL }
+};
+static const struct field_choice isolations[] = { { "auto", ISOLATION_AUTO },
+                                                  { "require", ISOLATION_REQUIRE },
+                                                  { "none", ISOLATION_NONE },
+                                                  { NULL } };
+static const struct field_choice levels[] = { { "error", LOG_ERROR }, { "warn", LOG_WARN },
+                                              { "note", LOG_NOTE },   { "info", LOG_INFO },
+                                              { "trace", LOG_TRACE }, { NULL } };
+
+void divvyd_config_init(struct divvyd_config *c)
+{
+    *c = (struct divvyd_config){
+        .operators = text_dup("divvy"),
+        .isolation = ISOLATION_AUTO,
+        .log_level = LOG_NOTE,
+        .default_pool = POOL_OFF,
+        .default_mode = MODE_AUTO,
+        .mode_hold_us = 10 * CLOCK_MINUTE,
+        .kill_wait_us = 30 * CLOCK_SECOND,
+        .driver_timeout_us = 30 * CLOCK_SECOND,
+        .retention_us = 30 * CLOCK_DAY,
+        .half_life_us = 7 * CLOCK_DAY,
+    };
+}
+
+static void account_done(struct config_account *a)
+{
+    free(a->name);
+    free(a->parent);
+    field_words_done(&a->users);
+    field_words_done(&a->groups);
+}
+
+void divvyd_config_done(struct divvyd_config *c)
+{
+    free(c->driver_root);
+    free(c->nvml);
+    free(c->cgroup_root);
+    free(c->operators);
+    for (size_t i = 0; i < c->card_count; i++)
+        free(c->cards[i].which);
+    free(c->cards);
+    for (size_t i = 0; i < c->account_count; i++)
+        account_done(&c->accounts[i]);
+    free(c->accounts);
+    *c = (struct divvyd_config){ .driver_root = NULL };
+}
+
+static const struct field card_fields[] = {
+    { "pool", field_choice_word, offsetof(struct config_card, pool), .choices = pools },
+    { "mode", field_choice_word, offsetof(struct config_card, mode), .choices = modes },
+    { NULL },
+};
+
+static bool names_a_card(const char *s)
+{
+    return text_starts(s, "GPU-") || strchr(s, ':');
+}
+
+static int read_card(const struct yaml_node *n, struct divvyd_config *c, struct err *e)
+{
+    struct config_card card = { .pool = c->default_pool, .mode = c->default_mode };
+    if (!names_a_card(n->key))
+        return yaml_node_fail_key(n, e,
+                                  "cards: '%.64s' is neither 'default', a UUID (GPU-...) nor a PCI "
+                                  "address (0000:07:00.0); divvy gpus --json tells them",
+                                  n->key);
+    int r = field_read_map(n, card_fields, &card, e);
+    if (r < 0)
+        return r;
+    card.which = text_dup(n->key);
+    ARRAY_ROOM(c->cards, c->card_alloc, c->card_count + 1);
+    c->cards[c->card_count++] = card;
+    return 0;
+}
+
+/* "default" first, wherever it stands: the others begin from it. */
+static int read_cards(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    (void)f;
+    struct divvyd_config *c = place;
+    if (n->kind != YAML_IS_MAP)
+        return yaml_node_fail(n, e, "cards must be a map of UUIDs, not %s",
+                              yaml_node_kind_name(n->kind));
+    const struct yaml_node *def = yaml_node_get(n, "default");
+    struct config_card card = { .pool = c->default_pool, .mode = c->default_mode };
+    int r = def && !yaml_node_is_null(def) ? field_read_map(def, card_fields, &card, e) : 0;
+    c->default_pool = card.pool;
+    c->default_mode = card.mode;
+    for (const struct yaml_node *k = n->first; k && r >= 0; k = k->next)
+        if (k != def)
+            r = read_card(k, c, e);
+    return r;
+}
+
+static int read_share(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    (void)f;
+    double x;
+    int r = yaml_node_double(n, 0, 1000000, &x, e);
+    if (r < 0)
+        return r;
+    if (x <= 0)
+        return yaml_node_fail(n, e, "share must be above 0; an account without one gets 1");
+    *(double *)place = x;
+    return 0;
+}
+
+static const struct field account_fields[] = {
+    { "users", field_list_words, offsetof(struct config_account, users) },
+    { "groups", field_list_words, offsetof(struct config_account, groups) },
+    { "share", read_share, offsetof(struct config_account, share) },
+    { "parent", field_string, offsetof(struct config_account, parent) },
+    { "max_running", field_u32, offsetof(struct config_account, max_running) },
+    { "max_pending", field_u32, offsetof(struct config_account, max_pending) },
+    { NULL },
+};
+
+static bool is_account_name(const char *s)
+{
+    size_t len = strlen(s);
+    return len >= 1 && len <= CONFIG_NAME_MAX && s[0] != '-' && s[0] != '.' &&
+           strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
+}
+
+static int read_account(const struct yaml_node *n, struct divvyd_config *c, struct err *e)
+{
+    if (!is_account_name(n->key))
+        return yaml_node_fail_key(n, e,
+                                  "accounts: '%.64s' cannot be a name; up to %u letters, digits, "
+                                  "'.', '_' and '-' can",
+                                  n->key, CONFIG_NAME_MAX);
+    ARRAY_ROOM(c->accounts, c->account_alloc, c->account_count + 1);
+    struct config_account *a = &c->accounts[c->account_count++];
+    *a = (struct config_account){ .name = text_dup(n->key), .share = 1 };
+    return yaml_node_is_null(n) ? 0 : field_read_map(n, account_fields, a, e);
+}
+
+static size_t account_at(const struct divvyd_config *c, const char *name)
+{
+    size_t i = 0;
+    while (i < c->account_count && strcmp(c->accounts[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* Each account must reach the root within CONFIG_DEPTH_MAX steps; a ring never does. */
+static int check_parents(const struct yaml_node *n, const struct divvyd_config *c, struct err *e)
+{
+    for (size_t i = 0; i < c->account_count; i++) {
+        const struct yaml_node *where = yaml_node_get(n, c->accounts[i].name);
+        size_t at = i;
+        for (unsigned steps = 0; c->accounts[at].parent; steps++) {
+            const char *parent = c->accounts[at].parent;
+            at = account_at(c, parent);
+            if (at == c->account_count)
+                return yaml_node_fail_key(where, e, "accounts: parent '%.64s' does not exist",
+                                          parent);
+            if (steps == CONFIG_DEPTH_MAX)
+                return yaml_node_fail_key(
+                    where, e, "accounts: %s stands more than %u deep, or is its own ancestor",
+                    c->accounts[i].name, CONFIG_DEPTH_MAX);
+        }
+    }
+    return 0;
+}
+
+static int read_accounts(const struct yaml_node *n, const struct field *f, void *place,
+                         struct err *e)
+{
+    (void)f;
+    struct divvyd_config *c = place;
+    if (n->kind != YAML_IS_MAP)
+        return yaml_node_fail(n, e, "accounts must be a map of names, not %s",
+                              yaml_node_kind_name(n->kind));
+    if (n->count > CONFIG_ACCOUNTS_MAX)
+        return yaml_node_fail(n, e, "accounts: %zu are more than %u", n->count,
+                              CONFIG_ACCOUNTS_MAX);
+    for (const struct yaml_node *k = n->first; k; k = k->next) {
+        int r = read_account(k, c, e);
+        if (r < 0)
+            return r;
+    }
+    return check_parents(n, c, e);
+}
+
+#define AT(member) offsetof(struct divvyd_config, member)
+static const struct field config_fields[] = {
+    { "driver_root", field_path, AT(driver_root) },
+    { "nvml", field_path, AT(nvml) },
+    { "cgroup_root", field_path, AT(cgroup_root) },
+    { "operators", field_string, AT(operators) },
+    { "isolation", field_choice_word, AT(isolation), .choices = isolations },
+    { "log_level", field_choice_word, AT(log_level), .choices = levels },
+    { "cards", read_cards, 0 },
+    { "mode_hold", field_duration, AT(mode_hold_us) },
+    { "default_time", field_duration, AT(default_time_us) },
+    { "max_time", field_duration, AT(max_time_us) },
+    { "kill_wait", field_duration, AT(kill_wait_us) },
+    { "driver_timeout", field_duration, AT(driver_timeout_us) },
+    { "retention", field_duration, AT(retention_us) },
+    { "half_life", field_duration, AT(half_life_us) },
+    { "accounts", read_accounts, 0 },
+    { NULL },
+};
+
+static int check_times(const struct yaml_node *root, const struct divvyd_config *c, struct err *e)
+{
+    if (c->max_time_us && c->default_time_us > c->max_time_us)
+        return yaml_node_fail(yaml_node_get(root, "default_time"), e,
+                              "default_time is longer than max_time");
+    if (c->half_life_us <= 0)
+        return yaml_node_fail(yaml_node_get(root, "half_life"), e, "half_life must be above 0");
+    if (c->driver_timeout_us < CLOCK_SECOND)
+        return yaml_node_fail(yaml_node_get(root, "driver_timeout"), e,
+                              "driver_timeout must be 1s or more");
+    return 0;
+}
+
+static int read_root(const struct yaml_tree *t, struct divvyd_config *ret, struct err *e)
+{
+    struct divvyd_config c;
+    divvyd_config_init(&c);
+    int r = field_read_map(t->root, config_fields, &c, e);
+    if (r >= 0)
+        r = check_times(t->root, &c, e);
+    if (r < 0) {
+        divvyd_config_done(&c);
+        return r;
+    }
+    *ret = c;
+    return 0;
+}
+
+int divvyd_config_parse(const char *file, const char *text, size_t len, struct divvyd_config *ret,
+                        struct err *e)
+{
+    AUTO_PTR(yaml_tree_free) struct yaml_tree *t = NULL;
+    int r = yaml_tree_parse(file, text, len, &t, e);
+    return r < 0 ? r : read_root(t, ret, e);
+}
+
+int divvyd_config_read(const char *path, struct divvyd_config *ret, struct err *e)
+{
+    AUTO_PTR(yaml_tree_free) struct yaml_tree *t = NULL;
+    int r = yaml_tree_read(path, &t, e);
+    return r < 0 ? r : read_root(t, ret, e);
+}
+
+const struct config_account *divvyd_config_account(const struct divvyd_config *c, const char *name)
+{
+    size_t i = account_at(c, name);
+    return i < c->account_count ? &c->accounts[i] : NULL;
+}

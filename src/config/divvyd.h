@@ -1,0 +1,89 @@
+/*
+ * divvyd.h - /etc/divvy/divvy.yaml: what the administrator decides.
+ *
+ *     driver_root: /            # where /dev, /proc and /sys of the driver stand
+ *     cards:
+ *       default: {pool: off, mode: auto}
+ *       GPU-5d5b…: {pool: queue, mode: slices}
+ *     mode_hold: 10m
+ *     default_time: 1h
+ *     accounts:
+ *       nlp: {users: [alice, bob], groups: [nlp-lab], share: 2}
+ *
+ * Every key may be left out; a file that is missing or empty means the
+ * defaults below. Unknown keys are refused, with line and column.
+ */
+#ifndef DIVVY_CONFIG_DIVVYD_H
+#define DIVVY_CONFIG_DIVVYD_H
+
+#include "base/log.h"
+#include "config/field.h"
+#include "model/inventory.h"
+
+#define CONFIG_NAME_MAX 32u /* bytes of an account name */
+#define CONFIG_ACCOUNTS_MAX 2000u
+#define CONFIG_DEPTH_MAX 8u /* accounts above an account */
+
+/* What happens where a job cannot be kept away from other cards. */
+enum config_isolation {
+    ISOLATION_AUTO = 0, /* as much as the machine allows; shown as it is */
+    ISOLATION_REQUIRE,  /* no gate: no job */
+    ISOLATION_NONE,     /* never try */
+};
+
+/* What the first inventory of a card is; `divvy pool` and `divvy mode` change it later. */
+struct config_card {
+    char *which; /* UUID, or PCI address "0000:07:00.0" */
+    int pool;    /* enum card_pool */
+    int mode;    /* enum card_mode */
+};
+
+struct config_account {
+    char *name;
+    char *parent;              /* another account's name; NULL: under the root */
+    struct field_words users;  /* user names; "*" is everybody who is in no other account */
+    struct field_words groups; /* Unix groups */
+    double share;              /* weight against its siblings, above 0 */
+    uint32_t max_running;      /* jobs of it at a time; 0: no limit */
+    uint32_t max_pending;      /* 0: no limit */
+};
+
+struct divvyd_config {
+    char *driver_root;       /* NULL: DIVVY_DRIVER_ROOT, else "/" */
+    char *nvml;              /* library to open; NULL: DIVVY_NVML, else libnvidia-ml.so.1 */
+    char *cgroup_root;       /* cgroup directory for jobs; NULL: below divvyd's own */
+    char *operators;         /* Unix group that may do everything; default "divvy" */
+    int isolation;           /* enum config_isolation */
+    int log_level;           /* enum log_level; default LOG_NOTE */
+    int default_pool;        /* enum card_pool; default POOL_OFF */
+    int default_mode;        /* enum card_mode; default MODE_AUTO */
+    int64_t mode_hold_us;    /* an auto card stays empty so long before its mode changes; 10 min */
+    int64_t default_time_us; /* limit of a job that names none; 0: none */
+    int64_t max_time_us;     /* the longest limit that may be asked; 0: any */
+    int64_t kill_wait_us;    /* between SIGTERM and SIGKILL; 30 s */
+    int64_t driver_timeout_us; /* a driver call past this marks its card unresponsive; 30 s */
+    int64_t retention_us;      /* ended jobs are kept so long; 30 days */
+    int64_t half_life_us;      /* of used shares; 7 days */
+    struct config_card *cards;
+    size_t card_count, card_alloc;
+    struct config_account *accounts; /* in the order of the file */
+    size_t account_count, account_alloc;
+};
+
+/* The defaults; what divvyd_config_done undoes. */
+void divvyd_config_init(struct divvyd_config *c);
+void divvyd_config_done(struct divvyd_config *c);
+
+/*
+ * Reads the file over the defaults. -ENOENT when it is not there (the caller
+ * decides whether that matters), -EINVAL with file:line:column. On failure
+ * `ret` is not touched; on success it is divvyd_config_done's.
+ */
+int divvyd_config_read(const char *path, struct divvyd_config *ret, struct err *e);
+int divvyd_config_parse(const char *file, const char *text, size_t len, struct divvyd_config *ret,
+                        struct err *e);
+
+/* The account of this name, or NULL. Borrowed from `c`. */
+const struct config_account *divvyd_config_account(const struct divvyd_config *c, const char *name);
+
+#endif
