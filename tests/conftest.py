@@ -1,0 +1,35 @@
+"""Fixtures for end-to-end and peer tests; what they are made of is harness.py."""
+import os
+
+import pytest
+
+import harness
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("root") and os.getuid() != 0:
+            item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+@pytest.fixture
+def box():
+    """A folder with a machine and a Divvy, neither of them started."""
+    with harness.Box() as box:
+        yield box
+
+
+@pytest.fixture
+def machine(box):
+    """Two simulated A100-80GB."""
+    return box.machine.up("a100-80gb:2")
+
+
+@pytest.fixture
+def divvy(box, machine):
+    """divvyd on that machine, every card in pool queue and mode auto."""
+    box.divvy.start()
+    for card in range(2):
+        box.divvy.run("pool", f"gpu{card}", "queue")
+        box.divvy.run("mode", f"gpu{card}", "auto")
+    return box.divvy
