@@ -1,0 +1,124 @@
+/*
+ * view.h - what the daemon tells about its jobs and about itself.
+ *
+ * One form serves both ends: divvyd fills a view and api/ writes it as JSON;
+ * client/ reads that JSON back into the same struct. Times are wall clock, µs
+ * since 1970, and 0 where there is none; in JSON such a value is null.
+ *
+ * Strings and the arrays inside `place` are borrowed. In a view that a reader
+ * made they belong to its `json`, and job_view_done lets go of all of it; a
+ * view that the daemon filled needs no end.
+ *
+ *     struct job_view v = { .id = 41, .user = "alice", .state = JOB_RUNNING, … };
+ *     json_t *j = job_view_to_json(&v, JOB_VIEW_PRIVATE);
+ */
+#ifndef DIVVY_MODEL_VIEW_H
+#define DIVVY_MODEL_VIEW_H
+
+#include "model/fields.h"
+#include "model/inventory.h"
+
+struct job_view {
+    uint64_t id;
+    uid_t uid;           /* who submitted it */
+    const char *user;    /* its name; the number as text where it has none */
+    const char *account; /* NULL: none */
+    const char *name;
+    enum job_state state;
+    const char *reason; /* why it waits, or why it ended so, for a person; NULL: nothing to say */
+    struct request request;
+    struct place place; /* empty until it was placed; kept after the end */
+    uint32_t attempt;   /* 0: never started */
+    uint32_t tasks;
+    int64_t limit_us; /* wall time limit; 0: none */
+    int64_t submit_wall_us, start_wall_us, end_wall_us;
+    int64_t expected_start_wall_us; /* 0: not known, or it did start */
+    struct job_exit exit;           /* kind EXIT_NONE while it has not ended */
+    bool attached;                  /* a `divvy run` */
+    const char *isolation;          /* "gate", "none" …; NULL: not started */
+    /* What only the owner and operators get to see. */
+    const char *output; /* the file, absolute and with its patterns filled in; NULL: none */
+    const char *cwd;
+    char *const *argv; /* NULL-terminated */
+    const char *script;
+    json_t *json; /* owner of the strings, where a reader made it; else NULL */
+};
+
+/* What may be shown to whom. */
+enum job_view_for {
+    JOB_VIEW_PUBLIC,  /* everybody on the machine: who, what for, where, since when */
+    JOB_VIEW_PRIVATE, /* owner and operators: also command, directory, output, script */
+};
+
+/* New reference; never NULL. Beside the fields it carries "asks" and "addresses" in words. */
+json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom);
+/* Open reader: fields of later versions are ignored. `ret` is job_view_done's. -EINVAL. */
+int job_view_from_json(json_t *j, struct job_view *ret, struct err *e);
+void job_view_done(struct job_view *v);
+/* Place of one task or card in words, "gpu0/2g.20gb@4"; "gpu1" for a whole card. */
+void placed_add_text(struct text *t, const struct placed *p);
+
+/* Which jobs a list is about. Zeroed means all that have not ended. */
+struct job_filter {
+    bool has_uid;
+    uid_t uid;
+    char account[JOB_ACCOUNT_MAX + 1]; /* "": any */
+    char user[33];                     /* "": any */
+    uint32_t states;                   /* bits 1 << enum job_state; 0: all that have not ended */
+    uint64_t after;                    /* only larger ids: the next page */
+    uint32_t limit;                    /* at most so many; 0: JOB_LIST_MAX */
+};
+
+#define JOB_LIST_MAX 10000u
+#define JOB_STATES_ENDED                                                                           \
+    ((1u << JOB_COMPLETED) | (1u << JOB_FAILED) | (1u << JOB_CANCELLED) | (1u << JOB_TIMEOUT) |    \
+     (1u << JOB_OOM) | (1u << JOB_PREEMPTED) | (1u << JOB_LOST))
+
+/* Account, user and states (not the page). */
+bool job_filter_matches(const struct job_filter *f, enum job_state state, uid_t uid,
+                        const char *user, const char *account);
+
+/* What `divvy status` shows. */
+struct daemon_view {
+    const char *version; /* of divvyd */
+    pid_t pid;
+    const char *root; /* "/" or the private root */
+    bool private_root;
+    int64_t started_wall_us;
+    const char *driver_version; /* NULL: none */
+    const char *driver_trouble; /* why there is no driver, or it does not answer; NULL: fine */
+    const char *isolation;      /* what jobs get here: "gate", "none" */
+    const char *isolation_why;  /* why not more; NULL */
+    uint32_t jobs[JOB_STATES];  /* how many are in each state; ended ones since the store began */
+    uint32_t cards, cards_queue, cards_trouble; /* all; in pool queue; not healthy or quarantined */
+    json_t *json;                               /* as in job_view */
+};
+
+json_t *daemon_view_to_json(const struct daemon_view *v);
+int daemon_view_from_json(json_t *j, struct daemon_view *ret, struct err *e);
+void daemon_view_done(struct daemon_view *v);
+
+/* Why a job waits or ended, in one sentence and then term by term. */
+struct why_term {
+    const char *what; /* "order", "gpu1", "limit" */
+    const char *text;
+};
+
+struct why_view {
+    uint64_t id;
+    const char *summary; /* "#62 waits for 2 whole cards." */
+    struct why_term *terms;
+    size_t term_count, term_alloc;
+    char **sooner; /* what would start it sooner; NULL-terminated, or NULL */
+    json_t *json;  /* NULL: `what` and `text` are owned copies (made by why_view_add) */
+};
+
+/* Appends copies. */
+void why_view_add(struct why_view *v, const char *what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+json_t *why_view_to_json(const struct why_view *v);
+int why_view_from_json(json_t *j, struct why_view *ret, struct err *e);
+/* Ends both kinds; `summary` of one that the daemon filled stays the daemon's. */
+void why_view_done(struct why_view *v);
+
+#endif
