@@ -1,0 +1,2 @@
+#!/bin/sh
+#DIVVY --name "open
