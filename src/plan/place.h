@@ -12,7 +12,7 @@
 #ifndef DIVVY_PLAN_PLACE_H
 #define DIVVY_PLAN_PLACE_H
 
-#include "plan/step.h"
+#include "plan/plan.h"
 
 /* What the caller forbids on a card, beside what the inventory already says. */
 enum card_ban {
@@ -22,16 +22,16 @@ enum card_ban {
 };
 
 struct place_rules {
-    const enum card_ban *bans;  /* one per inventory card, in its order; NULL: none */
-    int64_t mode_hold_us;       /* an auto card changes its MIG mode only when idle this long */
-    bool slices_of_all;         /* ignore pools (layout tools); false: POOL_QUEUE only */
+    const enum card_ban *bans; /* one per inventory card, in its order; NULL: none */
+    int64_t mode_hold_us;      /* an auto card changes its MIG mode only when idle this long */
+    bool slices_of_all;        /* ignore pools (layout tools); false: POOL_QUEUE only */
 };
 
 /* Why a request does not go anywhere now. */
 enum place_verdict {
-    PLACE_NOW = 0,   /* goes now */
-    PLACE_LATER,     /* would go on this server when others end */
-    PLACE_NEVER,     /* no card of this server can ever serve it */
+    PLACE_NOW = 0, /* goes now */
+    PLACE_LATER,   /* would go on this server when others end */
+    PLACE_NEVER,   /* no card of this server can ever serve it */
 };
 
 /*
