@@ -13,10 +13,9 @@ static const struct field_choice pools[] = { { "off", POOL_OFF },
 static const struct field_choice modes[] = {
     { "whole", MODE_WHOLE }, { "slices", MODE_SLICES }, { "auto", MODE_AUTO }, { NULL }
 };
-static const struct field_choice isolations[] = { { "auto", ISOLATION_AUTO },
-                                                  { "require", ISOLATION_REQUIRE },
-                                                  { "none", ISOLATION_NONE },
-                                                  { NULL } };
+static const struct field_choice isolations[] = {
+    { "auto", GATE_AUTO }, { "require", GATE_REQUIRE }, { "none", GATE_NEVER }, { NULL }
+};
 static const struct field_choice levels[] = { { "error", LOG_ERROR }, { "warn", LOG_WARN },
                                               { "note", LOG_NOTE },   { "info", LOG_INFO },
                                               { "trace", LOG_TRACE }, { NULL } };
@@ -25,7 +24,7 @@ void divvyd_config_init(struct divvyd_config *c)
 {
     *c = (struct divvyd_config){
         .operators = text_dup("divvy"),
-        .isolation = ISOLATION_AUTO,
+        .isolation = GATE_AUTO,
         .log_level = LOG_NOTE,
         .default_pool = POOL_OFF,
         .default_mode = MODE_AUTO,

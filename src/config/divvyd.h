@@ -25,10 +25,10 @@
 #define CONFIG_DEPTH_MAX 8u /* accounts above an account */
 
 /* What happens where a job cannot be kept away from other cards. */
-enum config_isolation {
-    ISOLATION_AUTO = 0, /* as much as the machine allows; shown as it is */
-    ISOLATION_REQUIRE,  /* no gate: no job */
-    ISOLATION_NONE,     /* never try */
+enum config_gate {
+    GATE_AUTO = 0, /* as much as the machine allows; shown as it is */
+    GATE_REQUIRE,  /* no gate: no job */
+    GATE_NEVER,    /* never try */
 };
 
 /* What the first inventory of a card is; `divvy pool` and `divvy mode` change it later. */
@@ -53,7 +53,7 @@ struct divvyd_config {
     char *nvml;              /* library to open; NULL: DIVVY_NVML, else libnvidia-ml.so.1 */
     char *cgroup_root;       /* cgroup directory for jobs; NULL: below divvyd's own */
     char *operators;         /* Unix group that may do everything; default "divvy" */
-    int isolation;           /* enum config_isolation */
+    int isolation;           /* enum config_gate */
     int log_level;           /* enum log_level; default LOG_NOTE */
     int default_pool;        /* enum card_pool; default POOL_OFF */
     int default_mode;        /* enum card_mode; default MODE_AUTO */

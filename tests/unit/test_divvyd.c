@@ -33,7 +33,7 @@ static void nothing_written_means_the_defaults(void **state)
     assert_int_equal(c.mode_hold_us, 10 * CLOCK_MINUTE);
     assert_int_equal(c.default_time_us, 0);
     assert_int_equal(c.retention_us, 30 * CLOCK_DAY);
-    assert_int_equal(c.isolation, ISOLATION_AUTO);
+    assert_int_equal(c.isolation, GATE_AUTO);
     assert_int_equal(c.log_level, LOG_NOTE);
     assert_string_equal(c.operators, "divvy");
     assert_null(c.driver_root);
@@ -63,7 +63,7 @@ static void what_is_written_is_taken(void **state)
                            &c, NULL),
                      0);
     assert_string_equal(c.driver_root, "/run/divvy-sim/root");
-    assert_int_equal(c.isolation, ISOLATION_REQUIRE);
+    assert_int_equal(c.isolation, GATE_REQUIRE);
     assert_int_equal(c.log_level, LOG_INFO);
     assert_int_equal(c.default_pool, POOL_QUEUE);
     assert_int_equal(c.card_count, 2);
