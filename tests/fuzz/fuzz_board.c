@@ -6,8 +6,6 @@
 #include "fuzz.h"
 #include "model/card_json.h"
 
-DEFINE_AUTO_PTR(json_t, json_decref);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct err e = ERR_INIT;

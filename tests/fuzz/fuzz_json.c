@@ -6,8 +6,6 @@
 #include "model/card_json.h"
 #include "model/job_json.h"
 
-DEFINE_AUTO_PTR(json_t, json_decref);
-
 /* A request that was accepted says the same after a round trip. */
 static void try_request(json_t *j)
 {
@@ -51,7 +49,7 @@ static void try_rest(json_t *j)
     struct snapshot s = SNAPSHOT_INIT;
     if (snapshot_from_json(j, &s, &e) == 0)
         snapshot_done(&s);
-    struct inventory inv = INVENTORY_INIT;
+    struct inventory inv = { 0 };
     if (inventory_from_json(j, &inv, &e) == 0)
         inventory_done(&inv);
 }

@@ -1,2 +1,0 @@
-#!/bin/sh
-#DIVVY --name "open
