@@ -47,7 +47,7 @@ struct api_caller {
     gid_t *groups; /* supplementary */
     size_t group_count;
     bool is_operator; /* root, the daemon's own user, or in the operators' group */
-};
+}; /* what ops are handed is valid during that call alone */
 
 struct api;
 struct api_request; /* one that waits for its answer */
@@ -55,8 +55,10 @@ struct api_jobs;    /* a list that is being written */
 
 struct api_ops {
     /*
-     * Queue a job. The spec has passed job_spec_check and is the daemon's from
-     * here on (job_spec_done). Answer: api_answer_submitted, or api_answer_error.
+     * Queue a job. The spec is the daemon's from here on (job_spec_done). It has
+     * passed job_spec_check, but for `account`, which is NULL when none was
+     * named: the daemon fills in the user's own, or refuses. Answer:
+     * api_answer_submitted, or api_answer_error.
      */
     void (*submit)(void *ctx, struct api_request *req, const struct api_caller *who,
                    struct job_spec *take_spec);
@@ -133,8 +135,8 @@ void api_job_changed(struct api *api, uint64_t id);
 void api_answer_submitted(struct api_request *req, uint64_t id, const char *note);
 void api_answer_ok(struct api_request *req, const char *note);
 /*
- * The code of `e` chooses the status: -EINVAL 400, -EPERM and -EACCES 403,
- * -ENOENT 404, -EBUSY, -EEXIST, -EALREADY and -ERANGE 409, -E2BIG and -EFBIG
+ * The code of `e` chooses the status: -EINVAL and -ERANGE 400, -EPERM and
+ * -EACCES 403, -ENOENT 404, -EBUSY, -EEXIST and -EALREADY 409, -E2BIG and -EFBIG
  * 413, -EDQUOT and -EAGAIN 429, -ENOSPC, -EROFS, -EIO and -ENODEV 503, else 500.
  */
 void api_answer_error(struct api_request *req, const struct err *e);

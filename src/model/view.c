@@ -1,0 +1,335 @@
+#include "model/view.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/address.h"
+#include "model/job_json.h"
+
+#define TEXT_FIELD_MAX (2u << 20) /* of an answer: a script is the longest */
+
+static void put_time(json_t *j, const char *key, int64_t wall_us)
+{
+    json_put(j, key, wall_us ? json_integer(wall_us) : json_null());
+}
+
+void placed_add_text(struct text *t, const struct placed *p)
+{
+    if (p->whole)
+        text_addf(t, "gpu%u", p->ordinal);
+    else
+        address_add_place(t, p->ordinal, p->profile, p->start);
+}
+
+static json_t *addresses(const struct place *p)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->count; i++) {
+        AUTO(text) struct text t = TEXT_INIT;
+        placed_add_text(&t, &p->items[i]);
+        json_t *address = json_string(t.buf); /* NULL: a driver named a profile in no UTF-8 */
+        if (json_array_append_new(list, address ? address : json_null()) < 0)
+            abort(); /* out of memory: as in base/text.h */
+    }
+    return list;
+}
+
+static void put_asks(json_t *j, const struct request *r)
+{
+    AUTO(text) struct text asks = TEXT_INIT;
+    request_add(&asks, r);
+    json_put_text(j, "asks", asks.buf);
+    json_put(j, "request", request_to_json(r));
+}
+
+static void put_private(json_t *j, const struct job_view *v)
+{
+    json_put_text(j, "output", v->output);
+    json_put_text(j, "cwd", v->cwd);
+    json_put(j, "argv", v->argv ? json_strv(v->argv) : json_null());
+    json_put_text(j, "script", v->script);
+}
+
+json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom)
+{
+    json_t *j = json_object();
+    json_put_u64(j, "id", v->id);
+    json_put_text(j, "user", v->user);
+    json_put_u64(j, "uid", v->uid);
+    json_put_text(j, "account", v->account);
+    json_put_text(j, "name", v->name);
+    json_put_text(j, "state", job_state_word(v->state));
+    json_put_text(j, "reason", v->reason);
+    put_asks(j, &v->request);
+    json_put(j, "place", place_to_json(&v->place));
+    json_put(j, "addresses", addresses(&v->place));
+    json_put_u64(j, "attempt", v->attempt);
+    json_put_u64(j, "tasks", v->tasks);
+    json_put(j, "limit_us", v->limit_us ? json_integer(v->limit_us) : json_null());
+    put_time(j, "submit_wall_us", v->submit_wall_us);
+    put_time(j, "start_wall_us", v->start_wall_us);
+    put_time(j, "end_wall_us", v->end_wall_us);
+    put_time(j, "expected_start_wall_us", v->expected_start_wall_us);
+    bool ended = v->exit.kind != EXIT_NONE;
+    json_put(j, "exit", ended ? exit_to_json(&v->exit) : json_null());
+    json_put(j, "exit_status", ended ? json_integer(job_exit_status(&v->exit)) : json_null());
+    json_put_bool(j, "attached", v->attached);
+    json_put_text(j, "isolation", v->isolation);
+    if (whom == JOB_VIEW_PRIVATE)
+        put_private(j, v);
+    return j;
+}
+
+/* A list of strings as an argv whose strings stay the JSON's. */
+static char **borrow_strv(json_t *list)
+{
+    size_t n = json_array_size(list);
+    char **v = mem_new((n + 1) * sizeof *v);
+    for (size_t i = 0; i < n; i++) {
+        const char *s = json_string_value(json_array_get(list, i));
+        v[i] = (char *)(s ? s : "");
+    }
+    return v;
+}
+
+static int64_t read_time(struct fields *f, const char *key)
+{
+    return fields_i64(f, key, FIELD_OPTIONAL, INT64_MIN, INT64_MAX, 0);
+}
+
+static void read_view_state(struct fields *f, struct job_view *v)
+{
+    const char *word = fields_text(f, "state", FIELD_REQUIRED, 32);
+    if (word && job_state_parse(word, &v->state) < 0)
+        fields_fail(f, "'%s' is no state of a job that this version knows", word);
+}
+
+static void read_view_words(struct fields *f, struct job_view *v)
+{
+    v->id = fields_u64(f, "id", FIELD_REQUIRED, 0, INT64_MAX, 0);
+    v->uid = (uid_t)fields_u64(f, "uid", FIELD_REQUIRED, 0, UINT32_MAX, 0);
+    v->user = fields_text(f, "user", FIELD_REQUIRED, TEXT_FIELD_MAX);
+    v->account = fields_text(f, "account", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->name = fields_text(f, "name", FIELD_REQUIRED, TEXT_FIELD_MAX);
+    v->reason = fields_text(f, "reason", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->isolation = fields_text(f, "isolation", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->output = fields_text(f, "output", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->cwd = fields_text(f, "cwd", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->script = fields_text(f, "script", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->attempt = (uint32_t)fields_u64(f, "attempt", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
+    v->tasks = (uint32_t)fields_u64(f, "tasks", FIELD_OPTIONAL, 0, UINT32_MAX, 1);
+    v->limit_us = read_time(f, "limit_us");
+    v->submit_wall_us = read_time(f, "submit_wall_us");
+    v->start_wall_us = read_time(f, "start_wall_us");
+    v->end_wall_us = read_time(f, "end_wall_us");
+    v->expected_start_wall_us = read_time(f, "expected_start_wall_us");
+    v->attached = fields_bool(f, "attached", false);
+}
+
+int job_view_from_json(json_t *j, struct job_view *ret, struct err *e)
+{
+    struct fields f;
+    struct job_view v = { .id = 0 };
+    fields_open(&f, j, "job", e);
+    read_view_state(&f, &v);
+    read_view_words(&f, &v);
+    json_t *request = fields_object(&f, "request", FIELD_REQUIRED);
+    json_t *place = fields_array(&f, "place", FIELD_OPTIONAL, 65536);
+    json_t *exit = fields_object(&f, "exit", FIELD_OPTIONAL);
+    json_t *argv = fields_array(&f, "argv", FIELD_OPTIONAL, JOB_ARGS_MAX);
+    int code = fields_close(&f, FIELDS_OPEN);
+    if (code == 0)
+        code = request_from_json(request, &v.request, e);
+    if (code == 0 && exit)
+        code = exit_from_json(exit, &v.exit, e);
+    if (code == 0 && place)
+        code = place_from_json(place, &v.place, e);
+    if (code < 0)
+        return code;
+    if (argv)
+        v.argv = borrow_strv(argv);
+    v.json = json_incref(j);
+    *ret = v;
+    return 0;
+}
+
+void job_view_done(struct job_view *v)
+{
+    if (v->json) {
+        place_done(&v->place);
+        free((void *)v->argv);
+        json_decref(v->json);
+    }
+    *v = (struct job_view){ .id = 0 };
+}
+
+bool job_filter_matches(const struct job_filter *f, enum job_state state, uid_t uid,
+                        const char *user, const char *account)
+{
+    bool in_state = f->states ? (f->states >> state & 1) != 0 : !job_state_ended(state);
+    if (!in_state || (f->has_uid && f->uid != uid))
+        return false;
+    if (f->user[0] && (!user || strcmp(f->user, user) != 0))
+        return false;
+    return !f->account[0] || (account && strcmp(f->account, account) == 0);
+}
+
+json_t *daemon_view_to_json(const struct daemon_view *v)
+{
+    json_t *j = json_object();
+    json_t *jobs = json_object();
+    json_put_text(j, "version", v->version);
+    json_put_i64(j, "pid", v->pid);
+    json_put_text(j, "root", v->root);
+    json_put_bool(j, "private_root", v->private_root);
+    put_time(j, "started_wall_us", v->started_wall_us);
+    json_put_text(j, "driver_version", v->driver_version);
+    json_put_text(j, "driver_trouble", v->driver_trouble);
+    json_put_text(j, "isolation", v->isolation);
+    json_put_text(j, "isolation_why", v->isolation_why);
+    for (int s = 0; s < JOB_STATES; s++)
+        json_put_u64(jobs, job_state_word((enum job_state)s), v->jobs[s]);
+    json_put(j, "jobs", jobs);
+    json_put_u64(j, "cards", v->cards);
+    json_put_u64(j, "cards_queue", v->cards_queue);
+    json_put_u64(j, "cards_trouble", v->cards_trouble);
+    return j;
+}
+
+static int read_job_counts(json_t *jobs, uint32_t counts[JOB_STATES], struct err *e)
+{
+    struct fields f;
+    fields_open(&f, jobs, "jobs", e);
+    for (int s = 0; s < JOB_STATES; s++)
+        counts[s] = (uint32_t)fields_u64(&f, job_state_word((enum job_state)s), FIELD_OPTIONAL, 0,
+                                         UINT32_MAX, 0);
+    return fields_close(&f, FIELDS_OPEN);
+}
+
+int daemon_view_from_json(json_t *j, struct daemon_view *ret, struct err *e)
+{
+    struct fields f;
+    struct daemon_view v = { .version = NULL };
+    fields_open(&f, j, "status", e);
+    v.version = fields_text(&f, "version", FIELD_REQUIRED, 128);
+    v.pid = (pid_t)fields_i64(&f, "pid", FIELD_OPTIONAL, 0, INT32_MAX, 0);
+    v.root = fields_text(&f, "root", FIELD_REQUIRED, TEXT_FIELD_MAX);
+    v.private_root = fields_bool(&f, "private_root", false);
+    v.started_wall_us = read_time(&f, "started_wall_us");
+    v.driver_version = fields_text(&f, "driver_version", FIELD_OPTIONAL, 128);
+    v.driver_trouble = fields_text(&f, "driver_trouble", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v.isolation = fields_text(&f, "isolation", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v.isolation_why = fields_text(&f, "isolation_why", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v.cards = (uint32_t)fields_u64(&f, "cards", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
+    v.cards_queue = (uint32_t)fields_u64(&f, "cards_queue", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
+    v.cards_trouble = (uint32_t)fields_u64(&f, "cards_trouble", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
+    json_t *jobs = fields_object(&f, "jobs", FIELD_REQUIRED);
+    int code = fields_close(&f, FIELDS_OPEN);
+    if (code == 0)
+        code = read_job_counts(jobs, v.jobs, e);
+    if (code < 0)
+        return code;
+    v.json = json_incref(j);
+    *ret = v;
+    return 0;
+}
+
+void daemon_view_done(struct daemon_view *v)
+{
+    if (v->json)
+        json_decref(v->json);
+    *v = (struct daemon_view){ .version = NULL };
+}
+
+static struct why_term *add_term(struct why_view *v)
+{
+    ARRAY_ROOM(v->terms, v->term_alloc, v->term_count + 1);
+    return &v->terms[v->term_count++];
+}
+
+void why_view_add(struct why_view *v, const char *what, const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list ap;
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0)
+        abort(); /* out of memory: as in base/text.h */
+    va_end(ap);
+    *add_term(v) = (struct why_term){ .what = text_dup(what), .text = text };
+}
+
+json_t *why_view_to_json(const struct why_view *v)
+{
+    json_t *j = json_object();
+    json_t *terms = json_array();
+    json_put_u64(j, "id", v->id);
+    json_put_text(j, "summary", v->summary);
+    for (size_t i = 0; i < v->term_count; i++) {
+        json_t *term = json_object();
+        json_put_text(term, "what", v->terms[i].what);
+        json_put_text(term, "text", v->terms[i].text);
+        if (json_array_append_new(terms, term) < 0)
+            abort(); /* out of memory: as in base/text.h */
+    }
+    json_put(j, "terms", terms);
+    json_put(j, "sooner", json_strv(v->sooner));
+    return j;
+}
+
+static int read_terms(json_t *list, struct why_view *v, struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; code == 0 && list && i < json_array_size(list); i++) {
+        struct fields f;
+        struct why_term term = { .what = NULL };
+        fields_open(&f, json_array_get(list, i), "term", e);
+        term.what = fields_text(&f, "what", FIELD_REQUIRED, TEXT_FIELD_MAX);
+        term.text = fields_text(&f, "text", FIELD_REQUIRED, TEXT_FIELD_MAX);
+        code = fields_close(&f, FIELDS_OPEN);
+        if (code == 0)
+            *add_term(v) = term;
+    }
+    return code;
+}
+
+int why_view_from_json(json_t *j, struct why_view *ret, struct err *e)
+{
+    struct fields f;
+    struct why_view v = { .id = 0 };
+    fields_open(&f, j, "why", e);
+    v.id = fields_u64(&f, "id", FIELD_REQUIRED, 0, INT64_MAX, 0);
+    v.summary = fields_text(&f, "summary", FIELD_REQUIRED, TEXT_FIELD_MAX);
+    json_t *terms = fields_array(&f, "terms", FIELD_OPTIONAL, 4096);
+    json_t *sooner = fields_array(&f, "sooner", FIELD_OPTIONAL, 4096);
+    int code = fields_close(&f, FIELDS_OPEN);
+    if (code == 0)
+        code = read_terms(terms, &v, e);
+    if (code < 0) {
+        free(v.terms);
+        return code;
+    }
+    v.sooner = borrow_strv(sooner);
+    v.json = json_incref(j);
+    *ret = v;
+    return 0;
+}
+
+void why_view_done(struct why_view *v)
+{
+    for (size_t i = 0; !v->json && i < v->term_count; i++) {
+        free((void *)v->terms[i].what);
+        free((void *)v->terms[i].text);
+    }
+    free(v->terms);
+    if (v->json) {
+        free(v->sooner);
+        json_decref(v->json);
+    } else {
+        strv_free(v->sooner);
+    }
+    *v = (struct why_view){ .id = 0 };
+}
