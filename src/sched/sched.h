@@ -44,6 +44,7 @@
 #ifndef DIVVY_SCHED_SCHED_H
 #define DIVVY_SCHED_SCHED_H
 
+#include "base/cleanup.h"
 #include "plan/place.h"
 
 struct sched;
