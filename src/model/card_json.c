@@ -473,6 +473,7 @@ static json_t *inventory_card_to_json(const struct inventory_card *c)
     for (size_t i = 0; i < c->card.slice_count; i++) {
         json_t *s = json_array_get(slices, i);
         json_put_u64(s, "generation", c->slices[i].generation);
+        json_put_bool(s, "adopted", c->slices[i].adopted);
         json_put(s, "hold", hold_to_json(&c->slices[i].hold));
     }
     return j;
@@ -496,6 +497,7 @@ static int read_holds(json_t *slices, struct inventory_card *c, struct err *e)
         struct fields f;
         fields_open(&f, json_array_get(slices, i), "slice", e);
         c->slices[i].generation = fields_u64(&f, "generation", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+        c->slices[i].adopted = fields_bool(&f, "adopted", false);
         json_t *hold = fields_object(&f, "hold", FIELD_OPTIONAL);
         int code = fields_close(&f, FIELDS_OPEN);
         if (code == 0)
