@@ -8,7 +8,7 @@ the test ends: not a process, not a file.
         box.machine.up("a100-80gb:2")
         box.divvy.start()
         job = box.divvy.submit("--slice", "2g.20gb", "--", "divvy-probe")
-        assert box.divvy.wait(job)["state"] == "COMPLETED"
+        assert box.divvy.wait(job)["state"] == "completed"
 
 Programs come from the build folder that DIVVY_BUILD names.
 """
@@ -24,6 +24,7 @@ import time
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("DIVVY_BUILD") or SOURCE / "build/check-gcc").resolve()
 PROGRAMS = BUILD / "src"
+ENDED = ("completed", "failed", "cancelled", "timeout", "oom", "preempted", "lost")
 PATIENCE = 30.0  # seconds until a condition that never comes true fails a test
 
 
@@ -171,14 +172,14 @@ class Divvy:
 
     def wait_state(self, job, *states, patience=PATIENCE):
         """Waits until the job is in one of the states, and gives what show says."""
-        wanted = {state.upper() for state in states}
-        return until(lambda: (lambda j: j if j["state"].upper() in wanted else None)(self.show(job)),
-                     f"job {job} is {' or '.join(states)}", patience, 0.05)
+        def there():
+            seen = self.show(job)
+            return seen if seen["state"] in states else None
+        return until(there, f"job {job} is {' or '.join(states)}", patience, 0.05)
 
     def wait(self, job, patience=PATIENCE):
         """Waits until the job has ended, and gives what show says."""
-        return self.wait_state(job, "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OOM",
-                               "PREEMPTED", "LOST", patience=patience)
+        return self.wait_state(job, *ENDED, patience=patience)
 
     def processes(self):
         """Pids of everything that belongs to this root: daemon, children, supervisors, tasks."""
