@@ -51,7 +51,7 @@ static enum request_kind read_request_kind(struct fields *f)
     return REQUEST_NOTHING;
 }
 
-int request_from_json(json_t *j, struct request *ret, struct err *e)
+static int read_request(json_t *j, enum fields_rule rule, struct request *ret, struct err *e)
 {
     struct fields f;
     struct request r = { .kind = REQUEST_NOTHING };
@@ -64,12 +64,17 @@ int request_from_json(json_t *j, struct request *ret, struct err *e)
     r.or_7g = fields_bool(&f, "or_7g", false);
     r.spread = fields_bool(&f, "spread", false);
     r.exact = fields_bool(&f, "exact", false);
-    int code = fields_close(&f, FIELDS_STRICT);
+    int code = fields_close(&f, rule);
     if (code == 0)
         code = request_check(&r, e);
     if (code == 0)
         *ret = r;
     return code;
+}
+
+int request_from_json(json_t *j, struct request *ret, struct err *e)
+{
+    return read_request(j, FIELDS_STRICT, ret, e);
 }
 
 json_t *place_to_json(const struct place *p)
@@ -212,7 +217,7 @@ static void read_spec_bind(struct fields *f, struct job_spec *s)
         fields_fail(f, "%s", inner.text);
 }
 
-int job_spec_from_json(json_t *j, struct job_spec *ret, struct err *e)
+static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, struct err *e)
 {
     struct fields f;
     AUTO(job_spec) struct job_spec s = { .name = NULL };
@@ -225,12 +230,22 @@ int job_spec_from_json(json_t *j, struct job_spec *ret, struct err *e)
     s.attached = fields_bool(&f, "attached", false);
     s.pty = fields_bool(&f, "pty", false);
     json_t *request = fields_object(&f, "request", FIELD_OPTIONAL);
-    int code = fields_close(&f, FIELDS_STRICT);
+    int code = fields_close(&f, rule);
     if (code == 0 && request)
-        code = request_from_json(request, &s.request, e);
+        code = read_request(request, rule, &s.request, e);
     if (code < 0)
         return code;
     *ret = s;
     s = (struct job_spec){ .name = NULL };
     return 0;
+}
+
+int job_spec_from_json(json_t *j, struct job_spec *ret, struct err *e)
+{
+    return read_spec(j, FIELDS_STRICT, ret, e);
+}
+
+int job_spec_from_json_open(json_t *j, struct job_spec *ret, struct err *e)
+{
+    return read_spec(j, FIELDS_OPEN, ret, e);
 }

@@ -19,6 +19,8 @@ json_t *job_spec_to_json(const struct job_spec *s, bool with_env);
 /* Strict readers for requests and specs (they come from users), open ones for the others. */
 int request_from_json(json_t *j, struct request *ret, struct err *e);
 int job_spec_from_json(json_t *j, struct job_spec *ret, struct err *e);
+/* Ignores fields that it does not know: for files that another release may have written. */
+int job_spec_from_json_open(json_t *j, struct job_spec *ret, struct err *e);
 int place_from_json(json_t *j, struct place *ret, struct err *e);
 int exit_from_json(json_t *j, struct job_exit *ret, struct err *e);
 
