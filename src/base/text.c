@@ -173,7 +173,7 @@ int text_parse_u64(const char *s, uint64_t min, uint64_t max, const char *what, 
     uint64_t n = 0;
     const char *p = s;
     int r = scan_u64(&p, &n);
-    if (r == -EINVAL || *p)
+    if (r == -EINVAL || (r == 0 && *p))
         return err_set(e, -EINVAL, "%s: '%.64s' is not a whole number from %" PRIu64 " to %" PRIu64,
                        what, s, min, max);
     if (r < 0 || n < min || n > max)
@@ -340,7 +340,6 @@ void text_add_size(struct text *t, uint64_t bytes)
         text_addf(t, "%" PRIu64 " KiB", bytes >> 10);
 }
 
-/* Length of the UTF-8 sequence at s, 0 when it is none. */
 static size_t utf8_len(const unsigned char *s)
 {
     size_t n = s[0] < 0x80                   ? 1
@@ -358,14 +357,29 @@ static size_t utf8_len(const unsigned char *s)
     return overlong || surrogate || beyond ? 0 : n;
 }
 
+static bool is_control(const unsigned char *s)
+{
+    return s[0] < 0x20 || s[0] == 0x7F || (s[0] == 0xC2 && s[1] < 0xA0);
+}
+
+size_t text_character(const char *s)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    return is_control(p) ? 0 : utf8_len(p);
+}
+
 bool text_is_printable(const char *s)
 {
-    for (const unsigned char *p = (const unsigned char *)s; *p;) {
-        size_t n = utf8_len(p);
-        bool control = p[0] < 0x20 || p[0] == 0x7F || (n == 2 && p[0] == 0xC2 && p[1] < 0xA0);
-        if (n == 0 || control)
+    for (; *s; s += text_character(s))
+        if (text_character(s) == 0)
             return false;
-        p += n;
-    }
+    return true;
+}
+
+bool text_is_utf8(const char *s)
+{
+    for (; *s; s += utf8_len((const unsigned char *)s))
+        if (utf8_len((const unsigned char *)s) == 0)
+            return false;
     return true;
 }
