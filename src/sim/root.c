@@ -139,6 +139,8 @@ static int put_proc_devices(int root, const struct sim_state *st, struct majors 
     char *block = strstr(host, "\nBlock devices:");
     if (block)
         *block++ = '\0';
+    for (size_t n = strlen(host); n && host[n - 1] == '\n'; n--)
+        host[n - 1] = '\0';
     AUTO(text) struct text t = TEXT_INIT;
     text_add(&t, host);
     if (sim_branch(st) < 550)

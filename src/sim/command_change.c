@@ -1,0 +1,161 @@
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "sim/command.h"
+#include "sim/root.h"
+
+DEFINE_AUTO_PTR(struct machine, machine_close);
+
+int command_card(const struct machine *m, const char *word, uint32_t *ret_card, struct err *e)
+{
+    const char *digits = text_starts(word, "gpu") ? word + 3 : word;
+    uint32_t count = machine_card_count(m);
+    uint64_t n;
+    if (text_parse_u64(digits, 0, UINT32_MAX, "card", &n, NULL) < 0 || n >= count)
+        return err_set(e, -EINVAL, "there is no card '%.32s'; this machine has %s%u%s", word,
+                       count > 1 ? "gpu0 to gpu" : "gpu", count - 1, count > 1 ? "" : " alone");
+    *ret_card = (uint32_t)n;
+    return 0;
+}
+
+static int need_card(const struct call *c, const struct machine *m, uint32_t *ret_card,
+                     struct err *e)
+{
+    if (c->count == 0)
+        return err_set(e, -EINVAL, "say which card: gpu0");
+    return command_card(m, c->words[0], ret_card, e);
+}
+
+int command_fault(const struct call *c, struct err *e)
+{
+    AUTO_PTR(machine_close) struct machine *m = NULL;
+    AUTO(machine_edit) struct machine_edit edit = MACHINE_EDIT_INIT;
+    uint32_t card;
+    int rc = machine_open(c->dir, &m, e);
+    if (rc >= 0)
+        rc = need_card(c, m, &card, e);
+    if (rc >= 0 && c->count < 2)
+        rc = err_set(e, -EINVAL,
+                     "say which fault: lost, in-use, reset-required, create-fails:N, destroy-lies, "
+                     "slow:MS, hang, xid:N, or none");
+    if (rc >= 0)
+        rc = machine_edit_begin(m, &edit, e);
+    for (size_t i = 1; i < c->count && rc >= 0; i++)
+        rc = sim_fault_set(edit.state, card, c->words[i], e);
+    return rc < 0 ? rc : machine_edit_commit(&edit);
+}
+
+static int kill_users(struct machine *m, struct err *e)
+{
+    struct sim_proc *procs = NULL;
+    uint32_t count = 0;
+    int rc = sim_procs_read(m, &procs, &count, e);
+    for (uint32_t i = 0; rc >= 0 && i < count; i++)
+        (void)kill(procs[i].pid,
+                   SIGKILL); /* gone already, or another user's: the boot forgets it */
+    free(procs);
+    return rc;
+}
+
+int command_reboot(const struct call *c, struct err *e)
+{
+    AUTO_PTR(machine_close) struct machine *m = NULL;
+    AUTO(machine_edit) struct machine_edit edit = MACHINE_EDIT_INIT;
+    int rc = machine_open(c->dir, &m, e);
+    if (rc >= 0 && c->count)
+        rc = err_set(e, -EINVAL, "a reboot is for the whole machine; divvy-sim reset takes a card");
+    if (rc >= 0)
+        rc = machine_edit_begin(m, &edit, e);
+    if (rc < 0)
+        return rc;
+    if (c->kill)
+        rc = kill_users(m, e);
+    if (rc < 0)
+        return rc;
+    sim_reboot(edit.state, machine_boards(m));
+    uint32_t boot = edit.state->boot;
+    rc = machine_edit_commit(&edit);
+    if (rc >= 0)
+        rc = sim_root_sync(m, e);
+    if (rc >= 0)
+        printf("Rebooted; this is boot %u.\n", boot);
+    return rc;
+}
+
+int command_reset(const struct call *c, struct err *e)
+{
+    AUTO_PTR(machine_close) struct machine *m = NULL;
+    AUTO(machine_edit) struct machine_edit edit = MACHINE_EDIT_INIT;
+    uint32_t card;
+    int rc = machine_open(c->dir, &m, e);
+    if (rc >= 0)
+        rc = need_card(c, m, &card, e);
+    if (rc >= 0)
+        rc = machine_edit_begin(m, &edit, e);
+    if (rc < 0)
+        return rc;
+    rc = sim_card_reset(edit.state, card, sim_card_busy(m, card));
+    if (rc == -EBUSY)
+        return err_set(
+            e, rc, "gpu%u is in use, so it cannot be reset; divvy-sim status shows by whom", card);
+    if (rc < 0)
+        return err_set(e, rc, "gpu%u cannot be reset: %s", card, strerror(-rc));
+    rc = machine_edit_commit(&edit);
+    return rc < 0 ? rc : sim_root_sync(m, e);
+}
+
+/* Beside the program in a build tree, else where they are installed. */
+static char *library_dir(void)
+{
+    const char *env = getenv("DIVVY_SIM_LIB");
+    if (env && *env)
+        return text_dup(env);
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n > 0) {
+        self[n] = '\0';
+        *strrchr(self, '/') = '\0';
+        auto_free char *lib = text_fmt("%s/sim/lib/libnvidia-ml.so.1", self);
+        if (access(lib, R_OK) == 0)
+            return text_fmt("%s/sim/lib", self);
+    }
+    return text_dup(DIVVY_SIM_LIBDIR);
+}
+
+static void print_export(const char *name, const char *value, const char *after)
+{
+    printf("export %s='", name);
+    for (; *value; value++) {
+        if (*value == '\'')
+            printf("'\\''");
+        else
+            putchar(*value);
+    }
+    printf("'%s\n", after);
+}
+
+int command_env(const struct call *c, struct err *e)
+{
+    AUTO_PTR(machine_close) struct machine *m = NULL;
+    int rc = machine_open(c->dir, &m, e);
+    if (rc < 0)
+        return rc;
+    auto_free char *dir = realpath(machine_dir(m), NULL);
+    auto_free char *lib = library_dir();
+    if (!dir)
+        return err_sys(e, "cannot find %s", machine_dir(m));
+    auto_free char *nvml = text_fmt("%s/libnvidia-ml.so.1", lib);
+    auto_free char *root = text_fmt("%s/root", dir);
+    if (access(nvml, R_OK) < 0)
+        return err_set(e, -ENOENT,
+                       "the simulated libraries are not in %s; DIVVY_SIM_LIB can name "
+                       "their folder",
+                       lib);
+    print_export("DIVVY_SIM", dir, "");
+    print_export("LD_LIBRARY_PATH", lib, "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"");
+    print_export("DIVVY_NVML", nvml, "");
+    print_export("DIVVY_DRIVER_ROOT", root, "");
+    return 0;
+}
