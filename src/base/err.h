@@ -4,7 +4,8 @@
  * A function that can fail returns int: 0 or positive is success, a negative
  * errno is failure. Its last or next to last parameter is a `struct err *e`,
  * which may be NULL, and which on failure gets a text for a person: what
- * happened, then why, then what would work. On success it is left alone.
+ * happened, then why, then what would work. On success it is left alone. A
+ * text that is too long is cut with "…".
  *
  *     int card_lock(const char *path, struct err *e)
  *     {
@@ -23,7 +24,7 @@
 
 struct err {
     int code;                /* negative errno, 0 while nothing failed */
-    char text[ERR_TEXT_MAX]; /* one sentence, no newline, cut with "…" when too long */
+    char text[ERR_TEXT_MAX]; /* one sentence: valid UTF-8, no newline or other control */
 };
 
 #define ERR_INIT                                                                                   \
@@ -37,7 +38,10 @@ struct err {
  */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* As err_set with -errno, and appends ": " and errno's own words. */
+/*
+ * As err_set with -errno, and appends ": " and errno's own words. A text that
+ * is too long loses its middle, never the reason at its end.
+ */
 int err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*

@@ -86,5 +86,9 @@ void text_add_size(struct text *t, uint64_t bytes);
 
 /* True when s is valid UTF-8 without control characters. */
 bool text_is_printable(const char *s);
+/* True when s is valid UTF-8; newlines, escapes and the like are allowed. */
+bool text_is_utf8(const char *s);
+/* Bytes of the printable UTF-8 character at s; 0 when there is none (a control, a broken one). */
+size_t text_character(const char *s);
 
 #endif
