@@ -1,0 +1,256 @@
+#include "api/body.h"
+
+#include <errno.h>
+#include <string.h>
+
+int api_read_submit(const char *body, size_t len, struct job_spec *ret, struct err *e)
+{
+    auto_json json_t *json = NULL;
+    AUTO(job_spec) struct job_spec spec = { .name = NULL };
+    int r = json_parse(body, len, "the body", &json, e);
+    if (r == 0)
+        r = job_spec_from_json(json, &spec, e);
+    if (r < 0)
+        return r;
+    /* The daemon fills in the account; everything else is checked as if it had. */
+    struct job_spec whole = spec;
+    if (!whole.account)
+        whole.account = (char *)"default";
+    r = job_spec_check(&whole, e);
+    if (r < 0)
+        return r;
+    *ret = spec;
+    spec = (struct job_spec){ .name = NULL };
+    return 0;
+}
+
+static void read_pool(struct fields *f, int *ret)
+{
+    const char *word = fields_text(f, "pool", FIELD_OPTIONAL, 32);
+    enum card_pool pool;
+    struct err inner = ERR_INIT;
+    if (word && card_pool_parse(word, &pool, &inner) < 0)
+        fields_fail(f, "%s", inner.text);
+    else if (word)
+        *ret = (int)pool;
+}
+
+static void read_mode(struct fields *f, int *ret)
+{
+    const char *word = fields_text(f, "mode", FIELD_OPTIONAL, 32);
+    enum card_mode mode;
+    struct err inner = ERR_INIT;
+    if (word && card_mode_parse(word, &mode, &inner) < 0)
+        fields_fail(f, "%s", inner.text);
+    else if (word)
+        *ret = (int)mode;
+}
+
+int api_read_set_card(const char *body, size_t len, int *ret_pool, int *ret_mode, struct err *e)
+{
+    auto_json json_t *json = NULL;
+    int r = json_parse(body, len, "the body", &json, e);
+    if (r < 0)
+        return r;
+    struct fields f;
+    int pool = -1;
+    int mode = -1;
+    fields_open(&f, json, "card", e);
+    read_pool(&f, &pool);
+    read_mode(&f, &mode);
+    r = fields_close(&f, FIELDS_STRICT);
+    if (r < 0)
+        return r;
+    if (pool < 0 && mode < 0)
+        return err_set(e, -EINVAL, "card: nothing to change; give 'pool', 'mode' or both");
+    *ret_pool = pool;
+    *ret_mode = mode;
+    return 0;
+}
+
+int api_read_nothing(const char *body, size_t len, struct err *e)
+{
+    auto_json json_t *json = NULL;
+    if (len == 0)
+        return 0;
+    int r = json_parse(body, len, "the body", &json, e);
+    if (r < 0)
+        return r;
+    struct fields f;
+    fields_open(&f, json, "the body", e);
+    return fields_close(&f, FIELDS_STRICT);
+}
+
+/* One reader for each parameter of a route; the table is all there is to know about it. */
+typedef int (*parameter_fn)(const char *value, void *ret, struct err *e);
+struct parameter {
+    const char *key;
+    parameter_fn read;
+};
+
+static int read_parameter(const struct parameter *table, const struct api_parameter *p, void *ret,
+                          struct err *e)
+{
+    for (const struct parameter *t = table; t->key; t++) {
+        if (strcmp(t->key, p->key) != 0)
+            continue;
+        if (!p->value || !p->value[0])
+            return err_set(e, -EINVAL, "parameter '%s' has no value", t->key);
+        return t->read(p->value, ret, e);
+    }
+    return err_set(e, -EINVAL, "there is no parameter '%.64s' here", p->key);
+}
+
+static int read_parameters(const struct parameter *table, const struct api_parameter *p, size_t n,
+                           void *ret, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(p[k].key, p[i].key) == 0)
+                return err_set(e, -EINVAL, "parameter '%.64s' is there twice", p[i].key);
+        int r = read_parameter(table, &p[i], ret, e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int filter_user(const char *value, void *ret, struct err *e)
+{
+    struct job_filter *f = ret;
+    if (strlen(value) >= sizeof f->user)
+        return err_set(e, -EINVAL, "user: '%.40s…' is too long for a user's name", value);
+    memcpy(f->user, value, strlen(value) + 1);
+    return 0;
+}
+
+static int filter_account(const char *value, void *ret, struct err *e)
+{
+    struct job_filter *f = ret;
+    if (strlen(value) >= sizeof f->account)
+        return err_set(e, -EINVAL, "account: '%.40s…' is too long for an account's name", value);
+    memcpy(f->account, value, strlen(value) + 1);
+    return 0;
+}
+
+static int filter_uid(const char *value, void *ret, struct err *e)
+{
+    struct job_filter *f = ret;
+    uint64_t n = 0;
+    int r = text_parse_u64(value, 0, UINT32_MAX - 1, "uid", &n, e);
+    if (r == 0) {
+        f->has_uid = true;
+        f->uid = (uid_t)n;
+    }
+    return r;
+}
+
+static int filter_after(const char *value, void *ret, struct err *e)
+{
+    return text_parse_u64(value, 0, INT64_MAX, "after", &((struct job_filter *)ret)->after, e);
+}
+
+static int filter_limit(const char *value, void *ret, struct err *e)
+{
+    uint64_t n = 0;
+    int r = text_parse_u64(value, 1, JOB_LIST_MAX, "limit", &n, e);
+    if (r == 0)
+        ((struct job_filter *)ret)->limit = (uint32_t)n;
+    return r;
+}
+
+static uint32_t state_bits(const char *word)
+{
+    enum job_state state;
+    if (strcmp(word, "all") == 0)
+        return (1u << JOB_STATES) - 1;
+    if (strcmp(word, "ended") == 0)
+        return JOB_STATES_ENDED;
+    if (strcmp(word, "active") == 0)
+        return ((1u << JOB_STATES) - 1) & ~JOB_STATES_ENDED;
+    return job_state_parse(word, &state) < 0 ? 0 : 1u << state;
+}
+
+static int filter_state(const char *value, void *ret, struct err *e)
+{
+    struct job_filter *f = ret;
+    auto_free char *words = text_dup(value);
+    char *save = NULL;
+    for (char *w = strtok_r(words, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+        uint32_t bits = state_bits(w);
+        if (!bits)
+            return err_set(e, -EINVAL,
+                           "state: '%.32s' is no state; it is active, ended, all, or pending, "
+                           "running, completed, failed and so on",
+                           w);
+        f->states |= bits;
+    }
+    return 0;
+}
+
+int api_read_filter(const struct api_parameter *p, size_t n, struct job_filter *ret, struct err *e)
+{
+    static const struct parameter table[] = {
+        { "user", filter_user },
+        { "uid", filter_uid },
+        { "account", filter_account },
+        { "state", filter_state },
+        { "after", filter_after },
+        { "limit", filter_limit },
+        { NULL, NULL },
+    };
+    struct job_filter f = { .limit = JOB_LIST_MAX };
+    int r = read_parameters(table, p, n, &f, e);
+    if (r == 0)
+        *ret = f;
+    return r;
+}
+
+struct wait_parameters {
+    enum api_until until;
+    int64_t timeout_us;
+};
+
+static int wait_until(const char *value, void *ret, struct err *e)
+{
+    struct wait_parameters *w = ret;
+    if (strcmp(value, "started") == 0)
+        w->until = API_UNTIL_STARTED;
+    else if (strcmp(value, "ended") == 0)
+        w->until = API_UNTIL_ENDED;
+    else
+        return err_set(e, -EINVAL, "until: a job can be waited for until it is started or ended");
+    return 0;
+}
+
+static int wait_timeout(const char *value, void *ret, struct err *e)
+{
+    uint64_t ms = 0;
+    int r = text_parse_u64(value, 0, API_WAIT_MAX_US / 1000, "timeout_ms", &ms, e);
+    if (r == 0)
+        ((struct wait_parameters *)ret)->timeout_us = (int64_t)ms * 1000;
+    return r;
+}
+
+int api_read_wait(const struct api_parameter *p, size_t n, enum api_until *ret_until,
+                  int64_t *ret_timeout_us, struct err *e)
+{
+    static const struct parameter table[] = {
+        { "until", wait_until },
+        { "timeout_ms", wait_timeout },
+        { NULL, NULL },
+    };
+    struct wait_parameters w = { .until = API_UNTIL_ENDED, .timeout_us = API_WAIT_MAX_US };
+    int r = read_parameters(table, p, n, &w, e);
+    if (r < 0)
+        return r;
+    *ret_until = w.until;
+    *ret_timeout_us = w.timeout_us;
+    return 0;
+}
+
+int api_read_no_parameters(const struct api_parameter *p, size_t n, struct err *e)
+{
+    static const struct parameter none[] = { { NULL, NULL } };
+    return read_parameters(none, p, n, NULL, e);
+}

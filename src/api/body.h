@@ -1,0 +1,45 @@
+/*
+ * body.h - what requests carry, read strictly.
+ *
+ * Pure functions from bytes to model structs: the fuzzer's door. A field or a
+ * parameter that nobody knows is refused, so that a typing mistake is never
+ * taken for consent.
+ */
+#ifndef DIVVY_API_BODY_H
+#define DIVVY_API_BODY_H
+
+#include "api/api.h"
+
+/* POST /v1/jobs. `ret` is job_spec_done's. -EINVAL, -E2BIG. */
+int api_read_submit(const char *body, size_t len, struct job_spec *ret, struct err *e);
+
+/* PATCH /v1/cards/N: pool and mode, -1 where absent; at least one is there. -EINVAL. */
+int api_read_set_card(const char *body, size_t len, int *ret_pool, int *ret_mode, struct err *e);
+
+/* A body that must be empty or "{}". -EINVAL. */
+int api_read_nothing(const char *body, size_t len, struct err *e);
+
+/* What stands behind the "?", decoded, in its order. Borrowed. */
+struct api_parameter {
+    const char *key;
+    const char *value; /* NULL: no "=" */
+};
+
+#define API_PARAMETERS_MAX 16
+
+/*
+ * GET /v1/jobs: user, uid, account, state (words separated by commas, or
+ * "active", "ended", "all"), after, limit. -EINVAL.
+ */
+int api_read_filter(const struct api_parameter *p, size_t n, struct job_filter *ret, struct err *e);
+
+enum api_until { API_UNTIL_STARTED, API_UNTIL_ENDED };
+
+/* GET /v1/jobs/N/wait: until (started, ended), timeout_ms (0 to API_WAIT_MAX_US). -EINVAL. */
+int api_read_wait(const struct api_parameter *p, size_t n, enum api_until *ret_until,
+                  int64_t *ret_timeout_us, struct err *e);
+
+/* For routes that know no parameters. -EINVAL when there is one. */
+int api_read_no_parameters(const struct api_parameter *p, size_t n, struct err *e);
+
+#endif

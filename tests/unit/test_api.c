@@ -1,0 +1,387 @@
+/* api.h: a real socket, real peers' credentials, and a daemon of twenty lines behind it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+#include "api/api.h"
+#include "base/file.h"
+
+struct desk {
+    struct api *api;
+    char *dir, *path;
+    struct now now;
+    struct api_request *pending; /* an answer that is owed */
+    char *submitted;             /* name of the last job submitted */
+    uint64_t cancelled;
+    int pool, mode;
+    struct job_view job;
+    struct inventory inv;
+};
+
+static struct desk *desk; /* the clock has no context of its own */
+
+static struct now desk_clock(void)
+{
+    return desk->now;
+}
+
+static void on_submit(void *ctx, struct api_request *req, const struct api_caller *who,
+                      struct job_spec *take_spec)
+{
+    struct desk *d = ctx;
+    assert_int_equal(who->uid, getuid());
+    free(d->submitted);
+    d->submitted = text_dup(take_spec->name);
+    job_spec_done(take_spec);
+    d->pending = req;
+}
+
+static void on_cancel(void *ctx, struct api_request *req, const struct api_caller *who, uint64_t id)
+{
+    (void)who; /* judged by the room */
+    ((struct desk *)ctx)->cancelled = id;
+    api_answer_ok(req, NULL);
+}
+
+static void on_set_card(void *ctx, struct api_request *req, const struct api_caller *who,
+                        uint32_t ordinal, int pool, int mode)
+{
+    struct desk *d = ctx;
+    assert_true(who->is_operator);
+    struct err e = ERR_INIT;
+    d->pool = pool;
+    d->mode = mode;
+    if (ordinal == 0) {
+        api_answer_ok(req, "noted");
+        return;
+    }
+    (void)err_set(&e, -ENOENT, "there is no gpu%u here", ordinal); /* the answer carries it */
+    api_answer_error(req, &e);
+}
+
+static int on_job(void *ctx, uint64_t id, struct job_view *ret, struct err *e)
+{
+    struct desk *d = ctx;
+    if (id != d->job.id)
+        return err_set(e, -ENOENT, "there is no job %u", (unsigned)id);
+    *ret = d->job;
+    return 0;
+}
+
+static int on_jobs(void *ctx, const struct job_filter *filter, struct api_jobs *out, struct err *e)
+{
+    (void)e; /* cannot fail */
+    struct desk *d = ctx;
+    for (uint64_t id = filter->after + 1; id <= 5; id++) {
+        struct job_view v = d->job;
+        v.id = id;
+        if (!api_jobs_add(out, &v))
+            break;
+    }
+    return 0;
+}
+
+static int on_inventory(void *ctx, const struct inventory **ret, struct err *e)
+{
+    (void)e; /* cannot fail */
+    *ret = &((struct desk *)ctx)->inv;
+    return 0;
+}
+
+static void on_daemon(void *ctx, struct daemon_view *ret)
+{
+    (void)ctx; /* says the same always */
+    *ret = (struct daemon_view){ .version = "0.1", .root = "/", .isolation = "none" };
+}
+
+static int on_why(void *ctx, uint64_t id, struct why_view *ret, struct err *e)
+{
+    (void)ctx, (void)e; /* says the same always */
+    ret->id = id;
+    ret->summary = "#7 waits.";
+    why_view_add(ret, "order", "first of %d", 3);
+    return 0;
+}
+
+static const struct api_ops ops = { .submit = on_submit,
+                                    .cancel = on_cancel,
+                                    .set_card = on_set_card,
+                                    .job = on_job,
+                                    .jobs = on_jobs,
+                                    .inventory = on_inventory,
+                                    .daemon = on_daemon,
+                                    .why = on_why };
+
+static char *job_words[] = { (char *)"true", NULL };
+
+static int set_up(void **state)
+{
+    char dir[] = "/tmp/divvy-api-XXXXXX";
+    struct err e = ERR_INIT;
+    struct desk *d = mem_new(sizeof *d);
+    assert_non_null(mkdtemp(dir));
+    *d = (struct desk){ .dir = text_dup(dir), .path = text_fmt("%s/sock", dir) };
+    d->job = (struct job_view){ .id = 7,
+                                .uid = getuid(),
+                                .user = "alice",
+                                .name = "train",
+                                .argv = job_words,
+                                .cwd = "/home/alice" };
+    desk = d;
+    struct api_config cfg = {
+        .listen_fd = api_listen(d->path, 0600, &e), .ops = &ops, .ctx = d, .clock = desk_clock
+    };
+    assert_true(cfg.listen_fd >= 0);
+    assert_int_equal(api_open(&cfg, &d->api, &e), 0);
+    *state = d;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct desk *d = *state;
+    api_close(d->api);
+    if (d->pending) {
+        struct err e = { .code = -EIO, .text = "too late" };
+        api_answer_error(d->pending, &e);
+    }
+    assert_int_equal(file_remove_tree(AT_FDCWD, d->dir, NULL), 0);
+    free(d->dir);
+    free(d->path);
+    free(d->submitted);
+    free(d);
+    return 0;
+}
+
+static int dial(const struct desk *d)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0 && strlen(d->path) < sizeof addr.sun_path);
+    memcpy(addr.sun_path, d->path, strlen(d->path) + 1);
+    assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    return fd;
+}
+
+/* Runs the room until nothing is left to do. */
+static void turn(struct desk *d)
+{
+    struct pollfd p = { .fd = api_fd(d->api), .events = POLLIN };
+    do
+        api_run(d->api);
+    while (poll(&p, 1, 0) > 0 || api_timeout_us(d->api, d->now) == 0);
+}
+
+static void say(struct desk *d, int fd, const char *method, const char *path, const char *body)
+{
+    auto_free char *request =
+        text_fmt("%s %s HTTP/1.1\r\nHost: divvy\r\nContent-Length: %zu\r\n\r\n%s", method, path,
+                 strlen(body), body);
+    assert_int_equal(file_write_all(fd, request, strlen(request), NULL), 0);
+    turn(d);
+}
+
+/* The status, and the body in `ret`; 0: nothing was answered. */
+static int hear(int fd, char ret[8192])
+{
+    char buf[16384];
+    ssize_t n = recv(fd, buf, sizeof buf - 1, MSG_DONTWAIT);
+    if (n <= 0)
+        return 0;
+    buf[n] = '\0';
+    const char *body = strstr(buf, "\r\n\r\n");
+    int status = 0;
+    assert_int_equal(sscanf(buf, "HTTP/1.%*d %d", &status), 1);
+    assert_non_null(body);
+    (void)snprintf(ret, 8192, "%s", body + 4);
+    return status;
+}
+
+static int ask(struct desk *d, const char *method, const char *path, const char *body,
+               char ret[8192])
+{
+    auto_close int fd = dial(d);
+    say(d, fd, method, path, body);
+    return hear(fd, ret);
+}
+
+static void test_reading(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    assert_int_equal(ask(d, "GET", "/v1/status", "", body), 200);
+    assert_non_null(strstr(body, "\"isolation\":\"none\""));
+    assert_int_equal(ask(d, "GET", "/v1/inventory", "", body), 200);
+    assert_non_null(strstr(body, "\"cards\":[]"));
+    assert_int_equal(ask(d, "GET", "/v1/jobs/7", "", body), 200);
+    assert_non_null(strstr(body, "\"user\":\"alice\""));
+    assert_non_null(strstr(body, "\"argv\":[\"true\"]"));
+    assert_int_equal(ask(d, "GET", "/v1/jobs/7/why", "", body), 200);
+    assert_non_null(strstr(body, "first of 3"));
+}
+
+static void test_pages_of_a_list(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    assert_int_equal(ask(d, "GET", "/v1/jobs?limit=3", "", body), 200);
+    assert_non_null(strstr(body, "\"next\":3}"));
+    assert_int_equal(ask(d, "GET", "/v1/jobs?limit=3&after=3", "", body), 200);
+    assert_non_null(strstr(body, "\"next\":null}"));
+    assert_null(strstr(body, "\"id\":3,"));
+}
+
+static void test_refusals_have_words(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    assert_int_equal(ask(d, "GET", "/v1/jobs/8", "", body), 404);
+    assert_non_null(strstr(body, "\"code\":\"not_found\",\"message\":\"there is no job 8\""));
+    assert_int_equal(ask(d, "GET", "/v2/jobs", "", body), 404);
+    assert_int_equal(ask(d, "DELETE", "/v1/jobs/7", "", body), 405);
+    assert_int_equal(ask(d, "GET", "/v1/jobs?stat=all", "", body), 400);
+    assert_non_null(strstr(body, "there is no parameter 'stat' here"));
+    assert_int_equal(ask(d, "GET", "/v1/status?a=b", "", body), 400);
+    assert_int_equal(ask(d, "POST", "/v1/jobs", "{\"name\":", body), 400);
+    assert_int_equal(ask(d, "POST", "/v1/jobs",
+                         "{\"name\":\"a\",\"cwd\":\"/\",\"argv\":[\"a\"],\"gpu\":1}", body),
+                     400);
+    assert_non_null(strstr(body, "there is no field 'gpu'"));
+    assert_null(d->submitted);
+}
+
+static void test_a_submit_is_answered_later(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    auto_close int fd = dial(d);
+    say(d, fd, "POST", "/v1/jobs", "{\"name\":\"train\",\"cwd\":\"/\",\"argv\":[\"true\"]}");
+    assert_string_equal(d->submitted, "train");
+    assert_true(api_owes(d->api));
+    assert_int_equal(hear(fd, body), 0);
+    api_answer_submitted(d->pending, 41, NULL);
+    d->pending = NULL;
+    assert_false(api_owes(d->api));
+    turn(d);
+    assert_int_equal(hear(fd, body), 201);
+    assert_string_equal(body, "{\"id\":41,\"note\":null}");
+}
+
+static void test_an_answer_to_one_who_left_is_silent(void **state)
+{
+    struct desk *d = *state;
+    int fd = dial(d);
+    say(d, fd, "POST", "/v1/jobs", "{\"name\":\"train\",\"cwd\":\"/\",\"argv\":[\"true\"]}");
+    assert_int_equal(close(fd), 0);
+    turn(d);
+    api_answer_submitted(d->pending, 41, NULL);
+    d->pending = NULL;
+    turn(d);
+    assert_false(api_owes(d->api));
+}
+
+static void test_closing_with_an_answer_owed(void **state)
+{
+    struct desk *d = *state;
+    auto_close int fd = dial(d);
+    say(d, fd, "POST", "/v1/jobs", "{\"name\":\"train\",\"cwd\":\"/\",\"argv\":[\"true\"]}");
+    assert_non_null(d->pending); /* tear_down closes the room first and answers then */
+}
+
+static void test_waiting_for_a_job(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    auto_close int fd = dial(d);
+    say(d, fd, "GET", "/v1/jobs/7/wait?until=started&timeout_ms=5000", "");
+    assert_int_equal(hear(fd, body), 0);
+    d->job.state = JOB_PREPARING;
+    api_job_changed(d->api, 7);
+    turn(d);
+    assert_int_equal(hear(fd, body), 0);
+    d->job.state = JOB_RUNNING;
+    api_job_changed(d->api, 7);
+    turn(d);
+    assert_int_equal(hear(fd, body), 200);
+    assert_non_null(strstr(body, "\"state\":\"running\""));
+}
+
+static void test_a_wait_ends_with_its_time(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    auto_close int fd = dial(d);
+    say(d, fd, "GET", "/v1/jobs/7/wait?timeout_ms=5000", "");
+    int64_t left = api_timeout_us(d->api, d->now);
+    assert_true(left > 0 && left <= 5000000);
+    d->now.boot_us += 5000000;
+    turn(d);
+    assert_int_equal(hear(fd, body), 200);
+    assert_non_null(strstr(body, "\"state\":\"pending\""));
+}
+
+static void test_acting(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    assert_int_equal(ask(d, "POST", "/v1/jobs/7/cancel", "", body), 200);
+    assert_int_equal(d->cancelled, 7);
+    assert_int_equal(ask(d, "PATCH", "/v1/cards/0", "{\"mode\":\"slices\"}", body), 200);
+    assert_int_equal(d->mode, MODE_SLICES);
+    assert_int_equal(d->pool, -1);
+    assert_int_equal(ask(d, "PATCH", "/v1/cards/9", "{\"pool\":\"queue\"}", body), 404);
+    assert_int_equal(ask(d, "PATCH", "/v1/cards/0", "{}", body), 400);
+}
+
+static void test_too_large_a_body(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    auto_close int fd = dial(d);
+    const char *head = "POST /v1/jobs HTTP/1.1\r\nHost: divvy\r\nContent-Length: 2000000\r\n\r\n";
+    assert_int_equal(file_write_all(fd, head, strlen(head), NULL), 0);
+    turn(d);
+    assert_int_equal(hear(fd, body), 413);
+}
+
+static void test_noise_breaks_nothing(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    for (unsigned i = 0; i < 64; i++) {
+        auto_close int fd = dial(d);
+        char noise[512];
+        for (unsigned k = 0; k < sizeof noise; k++)
+            noise[k] = (char)(i * 7919 + k * (2 * i + 31));
+        assert_int_equal(file_write_all(fd, noise, sizeof noise, NULL), 0);
+        turn(d);
+    }
+    assert_int_equal(ask(d, "GET", "/v1/status", "", body), 200);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_reading),
+        TEST(test_pages_of_a_list),
+        TEST(test_refusals_have_words),
+        TEST(test_a_submit_is_answered_later),
+        TEST(test_an_answer_to_one_who_left_is_silent),
+        TEST(test_closing_with_an_answer_owed),
+        TEST(test_waiting_for_a_job),
+        TEST(test_a_wait_ends_with_its_time),
+        TEST(test_acting),
+        TEST(test_too_large_a_body),
+        TEST(test_noise_breaks_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
