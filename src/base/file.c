@@ -36,8 +36,10 @@ int file_sync_dir(int dirfd, struct err *e)
 static int write_synced(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
                         struct err *e)
 {
-    auto_close int fd =
-        openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    auto_close int fd = openat(dirfd, name, flags, mode);
+    if (fd < 0 && errno == EEXIST && unlinkat(dirfd, name, 0) == 0)
+        fd = openat(dirfd, name, flags, mode); /* left by a killed process that had our pid */
     if (fd < 0)
         return err_sys(e, "cannot create %s", name);
     int r = file_write_all(fd, data, len, e);
@@ -56,10 +58,10 @@ int file_replace(int dirfd, const char *name, const void *data, size_t len, mode
         text_fmt(".%s.%d.%u", name, (int)getpid(), atomic_fetch_add(&counter, 1));
     int r = write_synced(dirfd, temporary, data, len, mode, e);
     if (r == 0 && renameat(dirfd, temporary, dirfd, name) < 0)
-        r = err_sys(e, "cannot rename to %s", name);
+        r = err_sys(e, "cannot rename %s", temporary);
     if (r < 0) {
         (void)unlinkat(dirfd, temporary, 0); /* may not exist; the first error is the one to tell */
-        return r;
+        return err_wrap(e, r, "cannot replace %s", name);
     }
     return file_sync_dir(dirfd, e);
 }
@@ -93,7 +95,9 @@ int file_read(int dirfd, const char *path, size_t max, char **ret_data, size_t *
 int file_mkdirs(const char *path, mode_t mode, struct err *e)
 {
     auto_free char *p = text_dup(path);
-    for (char *slash = strchr(p + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (size_t len = strlen(p); len > 1 && p[len - 1] == '/'; len--)
+        p[len - 1] = '\0'; /* else the last one would be made as a parent, with 0755 */
+    for (char *slash = *p ? strchr(p + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(p, 0755) < 0 && errno != EEXIST)
             return err_sys(e, "cannot create the directory %s", p);
