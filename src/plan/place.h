@@ -8,6 +8,11 @@
  * smallest fit by dominant share, then reuse before create before destroy,
  * then the placement that leaves the most room (fewest possible placements
  * lost, summed over the board's profiles), then the lowest ordinal and start.
+ *
+ * MIG modes: an `auto` card is turned when nobody holds it and nobody did for
+ * mode_hold_us. A card in mode `slices` or `whole` that is not in that mode yet
+ * is brought into it, once free, without that hold: it is the only mode it may
+ * have. Several whole cards are taken on the fewest NUMA nodes.
  */
 #ifndef DIVVY_PLAN_PLACE_H
 #define DIVVY_PLAN_PLACE_H

@@ -1,0 +1,45 @@
+/*
+ * occupancy.h - what of a card is taken, and what would still fit.
+ *
+ * Memory units are a bit mask (bit n: unit n); compute slices and media
+ * engines are sums with a limit each; a profile has a number of instances of
+ * its own. Engines that the board does not tell are no limit; copy engines are
+ * shared out by the driver and never one.
+ *
+ *     struct occupancy o = { 0 };
+ *     occupancy_add(&o, b, p, 4);
+ *     if (occupancy_fits(&o, b, q, 0)) …
+ *
+ * Pure and small: the searches copy it by value.
+ */
+#ifndef DIVVY_PLAN_OCCUPANCY_H
+#define DIVVY_PLAN_OCCUPANCY_H
+
+#include "model/board.h"
+
+struct occupancy {
+    uint32_t units; /* bit mask */
+    uint32_t slices, decoders, encoders, jpegs, ofas;
+    uint8_t instances[BOARD_PROFILES_MAX]; /* by position in board->profiles */
+};
+
+/* The units that `p` covers when it begins at `start`. */
+uint32_t occupancy_mask(const struct profile *p, uint32_t start);
+
+/* `p` must be one of b->profiles. */
+void occupancy_add(struct occupancy *o, const struct board *b, const struct profile *p,
+                   uint32_t start);
+void occupancy_remove(struct occupancy *o, const struct board *b, const struct profile *p,
+                      uint32_t start);
+
+/* An instance of a profile that the board does not know: its units alone. */
+void occupancy_add_units(struct occupancy *o, uint32_t start, uint32_t units);
+
+/* Could one more `p` be made at `start`? False too when it may not begin there. */
+bool occupancy_fits(const struct occupancy *o, const struct board *b, const struct profile *p,
+                    uint32_t start);
+
+/* In how many places could one more instance be made, summed over the board's profiles? */
+uint32_t occupancy_room(const struct occupancy *o, const struct board *b);
+
+#endif

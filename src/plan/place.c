@@ -1,0 +1,140 @@
+#include "plan/place.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "plan/refuse.h"
+#include "plan/search.h"
+
+static const struct stock_view now_view = { .nobody = false, .at_boot_us = INT64_MIN };
+static const struct stock_view nobody_view = { .nobody = true, .at_boot_us = INT64_MIN };
+
+enum place_verdict place_possible(const struct inventory *inv, const struct request *r,
+                                  const struct place_rules *rules, struct err *e)
+{
+    AUTO(stock) struct stock s = STOCK_INIT;
+    struct now any = { 0 };
+    stock_init(&s, inv, rules, any, nobody_view);
+    uint32_t served = search_take(&s, r);
+    if (served == search_wanted(r))
+        return PLACE_LATER;
+    AUTO(stock) struct stock fresh = STOCK_INIT;
+    stock_init(&fresh, inv, rules, any, nobody_view);
+    refuse_never(&fresh, r, served, e);
+    return PLACE_NEVER;
+}
+
+enum place_verdict place_request(const struct inventory *inv, const struct request *r,
+                                 const struct place_rules *rules, struct now now,
+                                 struct place *ret_place, struct plan *ret_plan, struct err *e)
+{
+    AUTO(stock) struct stock s = STOCK_INIT;
+    stock_init(&s, inv, rules, now, now_view);
+    uint32_t served = search_take(&s, r);
+    if (served == search_wanted(r)) {
+        stock_write(&s, ret_place, ret_plan);
+        return PLACE_NOW;
+    }
+    if (place_possible(inv, r, rules, e) == PLACE_NEVER)
+        return PLACE_NEVER;
+    AUTO(stock) struct stock fresh = STOCK_INIT;
+    stock_init(&fresh, inv, rules, now, now_view);
+    refuse_later(&fresh, r, served, e);
+    return PLACE_LATER;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a;
+    const int64_t y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+struct times {
+    int64_t *list;
+    size_t count, alloc;
+};
+
+static void times_done(struct times *t)
+{
+    free(t->list);
+}
+
+static void add_time(struct times *t, int64_t at, const struct now *now)
+{
+    if (at <= now->boot_us)
+        return;
+    ARRAY_ROOM(t->list, t->alloc, t->count + 1);
+    t->list[t->count++] = at;
+}
+
+/* A holder frees something at its limit, and may free a mode change when the hold has passed too. */
+static void add_hold(struct times *t, const struct hold *h, int64_t hold_us, const struct now *now)
+{
+    if (h->kind != HOLD_JOB || !h->until_boot_us)
+        return;
+    add_time(t, h->until_boot_us, now);
+    add_time(t, h->until_boot_us + hold_us, now);
+}
+
+/* All moments at which something may become possible, ascending; at least one. */
+static struct times moments(const struct inventory *inv, int64_t hold_us, const struct now *now)
+{
+    struct times t = { .list = NULL };
+    for (size_t i = 0; i < inv->card_count; i++) {
+        const struct inventory_card *c = &inv->cards[i];
+        add_hold(&t, &c->hold, hold_us, now);
+        if (c->idle_since_boot_us)
+            add_time(&t, c->idle_since_boot_us + hold_us, now);
+        for (size_t k = 0; k < c->card.slice_count; k++)
+            add_hold(&t, &c->slices[k].hold, hold_us, now);
+    }
+    add_time(&t, now->boot_us + 1, now); /* as things are */
+    qsort(t.list, t.count, sizeof *t.list, by_time);
+    return t;
+}
+
+/* Takes for the request as things are at that moment. */
+static bool serves_at(struct stock *s, const struct inventory *inv, const struct request *r,
+                      const struct place_rules *rules, int64_t at)
+{
+    struct now then = { .boot_us = at };
+    stock_init(s, inv, rules, then, (struct stock_view){ .at_boot_us = at });
+    return search_take(s, r) == search_wanted(r);
+}
+
+static size_t list_cards(const struct stock *s, size_t *ret_cards)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->card_count; i++)
+        if (s->cards[i].used)
+            ret_cards[n++] = s->cards[i].index;
+    return n;
+}
+
+size_t place_soonest(const struct inventory *inv, const struct request *r,
+                     const struct place_rules *rules, struct now now, size_t *ret_cards,
+                     int64_t *ret_when_boot_us)
+{
+    AUTO(times) struct times t = moments(inv, rules ? rules->mode_hold_us : 0, &now);
+    *ret_when_boot_us = INT64_MAX;
+    /* What is possible stays possible as more is free, so the first moment can be halved for. */
+    size_t low = 0, high = t.count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        AUTO(stock) struct stock s = STOCK_INIT;
+        if (serves_at(&s, inv, r, rules, t.list[mid]))
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    if (low == t.count)
+        return 0;
+    AUTO(stock) struct stock s = STOCK_INIT;
+    if (!serves_at(&s, inv, r, rules, t.list[low]))
+        return 0;
+    *ret_when_boot_us = t.list[low] == now.boot_us + 1 ? now.boot_us : t.list[low];
+    return list_cards(&s, ret_cards);
+}

@@ -1,0 +1,328 @@
+#include "plan/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+enum way { WAY_REUSE = 0, WAY_COMPLETE, WAY_CREATE, WAY_DESTROY, WAY_TURN };
+
+/* One thing that could be taken; fields from `dominant` on are its merit, smaller is better. */
+struct choice {
+    struct stock_card *card;       /* NULL: nothing yet */
+    const struct profile *profile; /* NULL: the whole card */
+    size_t piece;
+    uint32_t destroy; /* bits of pieces */
+    uint32_t dominant;
+    uint32_t fit;
+    enum way way;
+    uint32_t destroyed;
+    uint32_t lost;
+    uint32_t lost_idle; /* placements lost when idle pieces count as taken */
+    uint32_t ordinal;
+    uint32_t start;
+};
+
+uint32_t search_wanted(const struct request *r)
+{
+    return r->kind == REQUEST_NOTHING ? 0 : r->count;
+}
+
+static bool better(const struct choice *a, const struct choice *b)
+{
+    const uint32_t ka[] = { a->dominant, a->fit,       a->way,     a->destroyed,
+                            a->lost,     a->lost_idle, a->ordinal, a->start };
+    const uint32_t kb[] = { b->dominant, b->fit,       b->way,     b->destroyed,
+                            b->lost,     b->lost_idle, b->ordinal, b->start };
+    for (size_t i = 0; i < sizeof ka / sizeof *ka; i++)
+        if (ka[i] != kb[i])
+            return ka[i] < kb[i];
+    return false;
+}
+
+static void offer(struct choice *best, const struct choice *c)
+{
+    if (!best->card || better(c, best))
+        *best = *c;
+}
+
+static uint32_t room_left(const struct stock_card *c, const struct occupancy *o,
+                          const struct profile *p, uint32_t start)
+{
+    struct occupancy with = *o;
+    occupancy_add(&with, c->board, p, start);
+    return occupancy_room(&with, c->board);
+}
+
+static void offer_pieces(struct choice *best, struct choice base)
+{
+    struct stock_card *c = base.card;
+    for (size_t i = 0; i < c->piece_count; i++) {
+        const struct stock_piece *p = &c->pieces[i];
+        if (p->state != PIECE_IDLE || p->profile != base.profile || p->count != 1)
+            continue;
+        const struct slice *s = &c->from->card.slices[p->first];
+        bool bare = s->ci == NOT_AN_INSTANCE;
+        if ((bare && c->no_cuts) || (!bare && !s->full))
+            continue;
+        base.piece = i;
+        base.way = bare ? WAY_COMPLETE : WAY_REUSE;
+        base.start = p->start;
+        base.lost = c->room - room_left(c, &c->busy, p->profile, p->start);
+        offer(best, &base);
+    }
+}
+
+static struct occupancy without(const struct stock_card *c, uint32_t destroy)
+{
+    struct occupancy o = c->all;
+    for (size_t i = 0; i < c->piece_count; i++)
+        if (destroy >> i & 1)
+            occupancy_remove(&o, c->board, c->pieces[i].profile, c->pieces[i].start);
+    return o;
+}
+
+static uint32_t idle_pieces(const struct stock_card *c)
+{
+    uint32_t idle = 0;
+    for (size_t i = 0; i < c->piece_count; i++)
+        if (c->pieces[i].state == PIECE_IDLE)
+            idle |= UINT32_C(1) << i;
+    return idle;
+}
+
+/* Idle pieces that lie where the new one would. */
+static uint32_t in_the_way(const struct stock_card *c, uint32_t units)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < c->piece_count; i++)
+        if (c->pieces[i].state == PIECE_IDLE &&
+            (occupancy_mask(c->pieces[i].profile, c->pieces[i].start) & units))
+            bits |= UINT32_C(1) << i;
+    return bits;
+}
+
+/*
+ * The fewest idle pieces to destroy so that the profile fits at `start`: those in its way, and,
+ * where sums (compute slices, engines) are short, the subset of the others that is smallest and
+ * leaves the most room. Exact: there are at most a dozen others, so all subsets are tried.
+ */
+static bool fewest_to_destroy(const struct choice *c, uint32_t start, uint32_t *ret_destroy)
+{
+    const struct stock_card *card = c->card;
+    uint32_t forced = in_the_way(card, occupancy_mask(c->profile, start));
+    uint32_t others = idle_pieces(card) & ~forced;
+    uint32_t best = UINT32_MAX;
+    uint32_t best_room = 0;
+    uint32_t subset = 0;
+    do {
+        bool smaller =
+            best == UINT32_MAX || __builtin_popcount(subset | forced) <= __builtin_popcount(best);
+        struct occupancy o = without(card, subset | forced);
+        if (smaller && occupancy_fits(&o, card->board, c->profile, start)) {
+            uint32_t room = room_left(card, &o, c->profile, start);
+            bool fewer = best == UINT32_MAX ||
+                         __builtin_popcount(subset | forced) < __builtin_popcount(best);
+            if (fewer || room > best_room) {
+                best = subset | forced;
+                best_room = room;
+            }
+            if (subset == 0)
+                break; /* nothing beyond what is in the way */
+        }
+        subset = (subset - others) & others;
+    } while (subset);
+    *ret_destroy = best;
+    return best != UINT32_MAX;
+}
+
+static void offer_new(struct choice *best, struct choice base)
+{
+    struct stock_card *c = base.card;
+    const struct profile *p = base.profile;
+    if (c->no_cuts || (!c->mig && !c->may_turn))
+        return;
+    uint32_t room_all = occupancy_room(&c->all, c->board);
+    for (uint32_t k = 0; k < p->start_count; k++) {
+        base.start = p->starts[k];
+        if (!occupancy_fits(&c->busy, c->board, p, base.start) ||
+            !fewest_to_destroy(&base, base.start, &base.destroy))
+            continue;
+        struct occupancy o = without(c, base.destroy);
+        base.destroyed = (uint32_t)__builtin_popcount(base.destroy);
+        base.way = !c->mig ? WAY_TURN : base.destroy ? WAY_DESTROY : WAY_CREATE;
+        base.lost = c->room - room_left(c, &c->busy, p, base.start);
+        base.lost_idle =
+            BOARD_PROFILES_MAX * BOARD_UNITS_MAX + room_all - room_left(c, &o, p, base.start);
+        offer(best, &base);
+    }
+}
+
+static bool whole_choice(struct stock_card *c, struct choice *ret)
+{
+    if (c->closed || c->held || c->used || !c->free || !stock_card_gives_whole(c))
+        return false;
+    if (c->mig && !c->may_turn)
+        return false;
+    *ret = (struct choice){ .card = c,
+                            .dominant = PPM,
+                            .way = c->mig ? WAY_TURN : WAY_REUSE,
+                            .destroyed = (uint32_t)c->piece_count,
+                            .ordinal = c->from->card.ordinal };
+    return true;
+}
+
+static void offer_card(struct choice *best, struct stock_card *c, const struct request *r)
+{
+    struct fit fits[BOARD_PROFILES_MAX + 1];
+    if (c->closed || c->held || (r->spread && c->used))
+        return;
+    size_t n = request_fits(r, c->board, fits);
+    size_t rank = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (best->card && fits[i].dominant_ppm > best->dominant)
+            return;
+        if (fits[i].dominant_ppm < PPM || fits[rank].dominant_ppm < PPM)
+            rank = i; /* all of a card is all of a card, in one piece or as a slice */
+        struct choice whole;
+        if (fits[i].profile && stock_card_gives_slices(c)) {
+            struct choice base = { .card = c,
+                                   .profile = fits[i].profile,
+                                   .dominant = fits[i].dominant_ppm,
+                                   .fit = (uint32_t)rank,
+                                   .ordinal = c->from->card.ordinal };
+            if (c->mig)
+                offer_pieces(best, base);
+            offer_new(best, base);
+        } else if (!fits[i].profile && whole_choice(c, &whole)) {
+            whole.fit = (uint32_t)rank;
+            offer(best, &whole);
+        }
+    }
+}
+
+static void take(struct stock *s, const struct choice *c, uint32_t task)
+{
+    if (!c->profile)
+        stock_take_whole(s, c->card, task);
+    else if (c->way <= WAY_COMPLETE)
+        stock_take_piece(s, c->card, c->piece, task);
+    else
+        stock_take_new(s, c->card, c->profile, c->start, c->destroy, task);
+}
+
+static uint32_t take_tasks(struct stock *s, const struct request *r)
+{
+    for (uint32_t task = 0; task < r->count; task++) {
+        struct choice best = { .card = NULL };
+        for (size_t i = 0; i < s->card_count; i++)
+            offer_card(&best, &s->cards[i], r);
+        if (!best.card)
+            return task;
+        take(s, &best, task);
+    }
+    return r->count;
+}
+
+static int by_merit(const void *a, const void *b)
+{
+    return better(a, b) ? -1 : better(b, a);
+}
+
+static int32_t node_of(const struct choice *c)
+{
+    const struct card *card = &c->card->from->card;
+    return card->known & KNOW_NUMA ? card->numa_node : -1;
+}
+
+/* Moves those on `node` to the front, each side in its order. Returns how many they are. */
+static size_t node_first(struct choice *list, size_t n, int32_t node)
+{
+    size_t front = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (node_of(&list[i]) != node)
+            continue;
+        struct choice c = list[i];
+        memmove(&list[front + 1], &list[front], (i - front) * sizeof *list);
+        list[front++] = c;
+    }
+    return front;
+}
+
+/* Cost of the first `want`: their ways and destroyed pieces. */
+static uint32_t cost_of(const struct choice *list, size_t want)
+{
+    uint32_t cost = 0;
+    for (size_t i = 0; i < want; i++)
+        cost += 1000 * list[i].way + list[i].destroyed;
+    return cost;
+}
+
+/* Orders the list so that its first `want` are the best set: one NUMA node where one has enough. */
+static void best_connected(struct choice *list, size_t n, size_t want)
+{
+    int32_t best = -1;
+    uint32_t best_cost = UINT32_MAX;
+    size_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t node = node_of(&list[i]);
+        auto_free struct choice *copy = mem_dup(list, n * sizeof *list);
+        size_t have = node_first(copy, n, node);
+        if (have > want)
+            have = want;
+        uint32_t cost = cost_of(copy, want);
+        if (have > most || (have == most && cost < best_cost)) {
+            best = node;
+            best_cost = cost;
+            most = have;
+        }
+    }
+    (void)node_first(list, n, best);
+}
+
+static uint32_t take_cards(struct stock *s, const struct request *r)
+{
+    auto_free struct choice *list = mem_new((s->card_count + 1) * sizeof *list);
+    size_t n = 0;
+    for (size_t i = 0; i < s->card_count; i++)
+        n += whole_choice(&s->cards[i], &list[n]);
+    if (n < r->count)
+        return (uint32_t)n;
+    qsort(list, n, sizeof *list, by_merit);
+    if (r->count > 1)
+        best_connected(list, n, r->count);
+    for (size_t i = 0; i < r->count; i++)
+        stock_take_whole(s, list[i].card, 0);
+    return r->count;
+}
+
+/* One card, where a slice that is all of it is as good: whatever changes the least. */
+static uint32_t take_card_or_7g(struct stock *s, const struct request *r)
+{
+    struct choice best = { .card = NULL };
+    for (size_t i = 0; i < s->card_count; i++) {
+        struct choice one = { .card = NULL };
+        offer_card(&one, &s->cards[i], r);
+        struct choice whole;
+        if (whole_choice(&s->cards[i], &whole) && (!one.card || whole.way < one.way))
+            one = whole;
+        one.fit = 0;
+        one.dominant = 0;
+        if (one.card)
+            offer(&best, &one);
+    }
+    if (!best.card)
+        return 0;
+    take(s, &best, 0);
+    return 1;
+}
+
+uint32_t search_take(struct stock *s, const struct request *r)
+{
+    if (r->kind == REQUEST_NOTHING)
+        return 0;
+    if (r->kind != REQUEST_CARDS)
+        return take_tasks(s, r);
+    return r->or_7g && r->count == 1 ? take_card_or_7g(s, r) : take_cards(s, r);
+}

@@ -1,0 +1,24 @@
+/*
+ * search.h - the best thing to take, for each task of a request.
+ *
+ * One task after the other takes the best of what there is, by, in this order:
+ * the smaller fit (dominant share, then the order of request_fits); reuse
+ * before create before destroy before turning a card's MIG mode; fewer idle
+ * pieces destroyed; fewer possible placements lost to later requests; the
+ * lower ordinal and start. Whole cards are chosen together: on the fewest NUMA
+ * nodes first, then with the fewest mode changes and destroyed pieces.
+ */
+#ifndef DIVVY_PLAN_SEARCH_H
+#define DIVVY_PLAN_SEARCH_H
+
+#include "plan/stock.h"
+
+/*
+ * Takes for the whole request. Returns how many tasks (cards for whole cards)
+ * were served; fewer than search_wanted means that not all fit, and then the
+ * stock is of no further use.
+ */
+uint32_t search_take(struct stock *s, const struct request *r);
+uint32_t search_wanted(const struct request *r);
+
+#endif
