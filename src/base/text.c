@@ -159,12 +159,12 @@ static int scan_u64(const char **s, uint64_t *ret_n)
     uint64_t n = 0;
     if (!isdigit((unsigned char)**s))
         return -EINVAL;
+    bool over = false;
     for (; isdigit((unsigned char)**s); (*s)++)
-        if (__builtin_mul_overflow(n, 10, &n) ||
-            __builtin_add_overflow(n, (uint64_t)(**s - '0'), &n))
-            return -ERANGE;
+        over |= __builtin_mul_overflow(n, 10, &n) ||
+                __builtin_add_overflow(n, (uint64_t)(**s - '0'), &n);
     *ret_n = n;
-    return 0;
+    return over ? -ERANGE : 0;
 }
 
 int text_parse_u64(const char *s, uint64_t min, uint64_t max, const char *what, uint64_t *ret_n,
@@ -173,7 +173,7 @@ int text_parse_u64(const char *s, uint64_t min, uint64_t max, const char *what, 
     uint64_t n = 0;
     const char *p = s;
     int r = scan_u64(&p, &n);
-    if (r == -EINVAL || (r == 0 && *p))
+    if (r == -EINVAL || *p)
         return err_set(e, -EINVAL, "%s: '%.64s' is not a whole number from %" PRIu64 " to %" PRIu64,
                        what, s, min, max);
     if (r < 0 || n < min || n > max)
@@ -206,14 +206,14 @@ int text_parse_size(const char *s, const char *what, uint64_t *ret_bytes, struct
     uint64_t whole = 0;
     uint64_t thousandths = 0;
     int r = scan_u64(&p, &whole);
-    if (r == 0 && *p == '.') {
+    if (r != -EINVAL && *p == '.') {
         p++;
         if (!isdigit((unsigned char)*p))
             r = -EINVAL;
         for (uint64_t place = 100; isdigit((unsigned char)*p); p++, place /= 10)
             thousandths += (uint64_t)(*p - '0') * place;
     }
-    int shift = r == 0 ? size_unit_shift(p) : r;
+    int shift = r == -EINVAL ? r : size_unit_shift(p);
     if (r == -EINVAL || shift == -EINVAL)
         return err_set(e, -EINVAL, "%s: '%.64s' is not a size; write it like 512M, 10G or 9.5G",
                        what, s);
