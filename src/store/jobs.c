@@ -91,17 +91,18 @@ static int keep_environment(struct store *s, char *const *env, int64_t *ret_id, 
     return r < 0 ? r : 0;
 }
 
+/* What stands after the last zero byte is no entry: every entry ends with one. */
 static char **split_environment(const char *data, size_t len)
 {
-    char **env = NULL;
-    for (size_t at = 0; at < len;) {
-        size_t n = strnlen(data + at, len - at);
-        if (at + n == len)
-            break; /* every entry ends with its zero byte */
-        strv_add(&env, data + at);
-        at += n + 1;
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++)
+        n += data[i] == '\0';
+    char **env = mem_new((n + 1) * sizeof *env);
+    for (size_t i = 0; i < n; i++) {
+        env[i] = text_dup(data);
+        data += strlen(data) + 1;
     }
-    return env ? env : mem_new(sizeof *env);
+    return env;
 }
 
 /* ---- submitting ------------------------------------------------------------ */
