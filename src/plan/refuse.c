@@ -143,6 +143,20 @@ static void refuse_mode(const struct stock *s, const struct request *r, struct t
                        "divvy mode gpuN auto");
 }
 
+/* Slices that were there before Divvy stay, and so may be what is in the way for ever. */
+static void add_kept(struct text *t, const struct stock *s, const struct request *r)
+{
+    for (size_t i = 0; i < s->card_count; i++) {
+        const struct stock_card *c = &s->cards[i];
+        if (c->closed || !c->keeps || !card_serves(c, r))
+            continue;
+        text_addf(t,
+                  ". gpu%u has slices that Divvy found and keeps until an operator destroys them",
+                  c->from->card.ordinal);
+        return;
+    }
+}
+
 static void refuse_count(const struct stock *s, const struct request *r, uint32_t served,
                          struct text *t)
 {
@@ -184,6 +198,8 @@ void refuse_never(const struct stock *s, const struct request *r, uint32_t serve
         refuse_mode(s, r, &t);
     else
         refuse_count(s, r, served, &t);
+    if (serving)
+        add_kept(&t, s, r);
     err_set(e, -EINVAL, "%s", t.buf);
 }
 
@@ -214,7 +230,7 @@ static void add_slice_holders(struct text *t, const struct inventory_card *c)
             text_add(t, " …");
             break;
         }
-        text_add(t, named++ ? ", " : " used by ");
+        text_add(t, named++ ? ", " : "used by ");
         add_holder(t, h);
     }
 }

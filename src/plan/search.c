@@ -63,13 +63,13 @@ static void offer_pieces(struct choice *best, struct choice base)
         if (p->state != PIECE_IDLE || p->profile != base.profile || p->count != 1)
             continue;
         const struct slice *s = &c->from->card.slices[p->first];
-        bool bare = s->ci == NOT_AN_INSTANCE;
+        bool bare = slice_is_bare(s);
         if ((bare && c->no_cuts) || (!bare && !s->full))
             continue;
         base.piece = i;
         base.way = bare ? WAY_COMPLETE : WAY_REUSE;
         base.start = p->start;
-        base.lost = c->room - room_left(c, &c->busy, p->profile, p->start);
+        base.lost = p->kept ? 0 : c->room - room_left(c, &c->busy, p->profile, p->start);
         offer(best, &base);
     }
 }
@@ -83,11 +83,16 @@ static struct occupancy without(const struct stock_card *c, uint32_t destroy)
     return o;
 }
 
+static bool may_go(const struct stock_piece *p)
+{
+    return p->state == PIECE_IDLE && !p->kept;
+}
+
 static uint32_t idle_pieces(const struct stock_card *c)
 {
     uint32_t idle = 0;
     for (size_t i = 0; i < c->piece_count; i++)
-        if (c->pieces[i].state == PIECE_IDLE)
+        if (may_go(&c->pieces[i]))
             idle |= UINT32_C(1) << i;
     return idle;
 }
@@ -97,7 +102,7 @@ static uint32_t in_the_way(const struct stock_card *c, uint32_t units)
 {
     uint32_t bits = 0;
     for (size_t i = 0; i < c->piece_count; i++)
-        if (c->pieces[i].state == PIECE_IDLE &&
+        if (may_go(&c->pieces[i]) &&
             (occupancy_mask(c->pieces[i].profile, c->pieces[i].start) & units))
             bits |= UINT32_C(1) << i;
     return bits;

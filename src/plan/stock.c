@@ -55,7 +55,10 @@ static void account_piece(struct stock_card *c, const struct stock_piece *p, boo
     }
 }
 
-/* Slices of one GPU instance lie side by side in the card's list. */
+/*
+ * Slices of one GPU instance lie side by side in the card's list. Planned ones have no id yet, so
+ * it is the first unit that tells them apart.
+ */
 static size_t add_piece(struct stock_card *c, size_t first, struct stock_view view)
 {
     const struct card *card = &c->from->card;
@@ -65,12 +68,16 @@ static size_t add_piece(struct stock_card *c, size_t first, struct stock_view vi
                              .units = s->units,
                              .first = first };
     bool busy = c->held || !p.profile;
-    for (size_t i = first; i < card->slice_count && card->slices[i].gi == s->gi; i++, p.count++)
+    for (size_t i = first; i < card->slice_count && card->slices[i].start == s->start; i++) {
         busy = busy || hold_counts(&c->from->slices[i].hold, view);
+        p.kept = p.kept || c->from->slices[i].adopted;
+        p.count++;
+    }
     p.state = busy ? PIECE_BUSY : PIECE_IDLE;
     if (c->piece_count < STOCK_PIECES_MAX / 2)
         c->pieces[c->piece_count++] = p;
-    account_piece(c, &p, busy);
+    account_piece(c, &p, busy || p.kept);
+    c->keeps = c->keeps || p.kept;
     c->free = c->free && !busy;
     return first + p.count;
 }
@@ -79,7 +86,7 @@ static bool may_turn(const struct stock_card *c, const struct place_rules *rules
                      struct stock_view view)
 {
     const struct inventory_card *from = c->from;
-    if (!c->free || c->no_cuts || !from->card.mig_capable)
+    if (!c->free || c->keeps || c->no_cuts || !from->card.mig_capable)
         return false;
     if (from->mode != MODE_AUTO)
         return (from->mode == MODE_SLICES) != c->mig; /* towards the only mode it may have */
@@ -122,6 +129,11 @@ void stock_done(struct stock *s)
     *s = (struct stock){ .cards = NULL };
 }
 
+bool slice_is_bare(const struct slice *s)
+{
+    return s->ci == NOT_AN_INSTANCE && s->ci_slices == 0;
+}
+
 bool stock_card_gives_whole(const struct stock_card *c)
 {
     return c->from->mode != MODE_SLICES;
@@ -156,7 +168,8 @@ void stock_take_piece(struct stock *s, struct stock_card *c, size_t piece, uint3
 {
     struct stock_piece *p = &c->pieces[piece];
     p->state = PIECE_TAKEN;
-    occupancy_add(&c->busy, c->board, p->profile, p->start);
+    if (!p->kept)
+        occupancy_add(&c->busy, c->board, p->profile, p->start);
     c->room = occupancy_room(&c->busy, c->board);
     add_taking(s, (struct stock_taking){ .card = c, .piece = piece, .task = task });
 }
@@ -217,7 +230,7 @@ static void write_create(const struct stock_card *c, const struct stock_piece *p
     const struct card *card = &c->from->card;
     const struct ci_profile *ci = profile_full_ci(p->profile);
     bool made = p->count == 0;
-    if (!made && card->slices[p->first].ci != NOT_AN_INSTANCE)
+    if (!made && !slice_is_bare(&card->slices[p->first]))
         return; /* reused as it is */
     if (made)
         fill_step(plan_add(plan, STEP_GI_CREATE, card), p);
@@ -250,7 +263,7 @@ static void write_slice(const struct stock_taking *t, struct placed *item)
     item->units = p->units;
     item->compute_ppm = profile_compute_ppm(t->card->board, p->profile);
     item->mem_ppm = profile_mem_ppm(t->card->board, p->profile);
-    if (!p->count || from->card.slices[p->first].ci == NOT_AN_INSTANCE)
+    if (!p->count || slice_is_bare(&from->card.slices[p->first]))
         return;
     item->gi = from->card.slices[p->first].gi;
     item->ci = from->card.slices[p->first].ci;

@@ -8,8 +8,9 @@
  * and of everything. plan/search.h takes from it; the takings become a place
  * and a plan.
  *
- * Invariants: a busy piece never changes state; `busy` is the sum of busy and
- * taken pieces, `all` that of all but destroyed ones.
+ * Invariants: a busy piece never changes state; `busy` is the sum of what may
+ * not be touched (busy, taken and kept pieces), `all` that of all but destroyed
+ * ones.
  */
 #ifndef DIVVY_PLAN_STOCK_H
 #define DIVVY_PLAN_STOCK_H
@@ -31,6 +32,7 @@ struct stock_piece {
     const struct profile *profile; /* NULL: the board does not know it; then it is busy */
     uint32_t start, units;
     size_t first, count; /* its slices in the card's list; count 0: to be made */
+    bool kept;           /* found, not made by Divvy: may be reused, never destroyed */
     enum piece_state state;
 };
 
@@ -53,6 +55,7 @@ struct stock_card {
     bool no_cuts;         /* BAN_NEW_CUTS */
     bool held;            /* as a whole: by its holder, or by this question */
     bool free;            /* nobody holds it or a slice of it */
+    bool keeps;           /* has pieces that are kept, so its mode stays */
     bool may_turn;        /* its MIG mode may be turned now, should that help */
     bool mig;             /* MIG is on, counting `turn` */
     bool used;            /* this question has taken something of it */
@@ -96,6 +99,9 @@ void stock_done(struct stock *s);
 /* Are whole cards, slices given from this card at all (mode, MIG capability)? */
 bool stock_card_gives_whole(const struct stock_card *c);
 bool stock_card_gives_slices(const struct stock_card *c);
+
+/* A GPU instance without a compute instance, and none planned either. */
+bool slice_is_bare(const struct slice *s);
 
 void stock_take_whole(struct stock *s, struct stock_card *c, uint32_t task);
 /* Reuses a piece that is there. */
