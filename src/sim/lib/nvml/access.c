@@ -1,0 +1,34 @@
+#include "sim/lib/nvml/access.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "sim/root.h"
+
+/* Only a refusal closes: a node without a driver behind it, or none at all, does not. */
+static bool is_refusal(int rc)
+{
+    return rc == -EACCES || rc == -EPERM;
+}
+
+bool access_card(const struct machine *m, uint32_t minor)
+{
+    auto_free char *root = sim_root_path(m);
+    return !root || !is_refusal(sim_root_may_use_card(root, minor));
+}
+
+bool access_mig(const struct machine *m, uint32_t minor, uint32_t gi, uint32_t ci)
+{
+    auto_free char *root = sim_root_path(m);
+    return !root || !is_refusal(sim_root_may_use_instance(root, minor, gi, ci));
+}
+
+bool access_monitor(const struct machine *m)
+{
+    auto_free char *root = sim_root_path(m);
+    char node[48];
+    (void)snprintf(node, sizeof node, "dev/nvidia-caps/nvidia-cap%u", SIM_CAP_MONITOR); /* fits */
+    return !root || !is_refusal(sim_root_may_open(root, node));
+}
