@@ -35,6 +35,7 @@ enum isolation { ISOLATION_NONE = 0, ISOLATION_V1, ISOLATION_BPF };
 const char *isolation_word(enum isolation i); /* "none", "v1", "bpf" */
 
 #define GATE_MAJORS_MAX 16
+#define GATE_NODES_MAX 64
 #define GATE_GRANTS_MAX 256
 
 struct gate_device {
@@ -44,6 +45,8 @@ struct gate_device {
 struct gate {
     uint32_t majors[GATE_MAJORS_MAX]; /* closed */
     size_t major_count;
+    struct gate_device nodes[GATE_NODES_MAX]; /* closed one by one: their majors are shared */
+    size_t node_count;
     struct gate_device grants[GATE_GRANTS_MAX]; /* open for reading and writing */
     size_t grant_count;
 };
@@ -55,13 +58,17 @@ struct gate {
 
 /*
  * Closes every character major whose name in `driver_root`/proc/devices begins
- * with "nvidia" (caps, uvm, nvswitch and imex channels have dynamic ones), and
- * 195, which is NVIDIA's by registration. -ENOENT when there is no such file.
- * Majors that every process needs (1 mem, 5 tty, 136 pty and their like) are
- * refused with -EINVAL: closing them would break the task, not guard a card.
+ * with "nvidia" (caps, uvm, nvswitch and imex channels have dynamic ones), 195,
+ * which is NVIDIA's by registration, and the DRM nodes of NVIDIA's cards, as
+ * `driver_root`/sys/class/drm tells. -ENOENT without /proc/devices.
  */
 int gate_close_driver(struct gate *g, const char *driver_root, struct err *e);
+/*
+ * -EINVAL for majors that every process needs (memory, terminals, input):
+ * closing them would break the task, not guard a card. Twice is once.
+ */
 int gate_close_major(struct gate *g, uint32_t major, struct err *e);
+int gate_close_node(struct gate *g, uint32_t major, uint32_t minor, struct err *e);
 
 /* Opens one device; its major need not be closed. -E2BIG beyond GATE_GRANTS_MAX. */
 int gate_grant(struct gate *g, uint32_t major, uint32_t minor, struct err *e);
@@ -75,10 +82,10 @@ bool gate_allows(const struct gate *g, uint32_t major, uint32_t minor, bool make
 struct bpf_insn *gate_program(const struct gate *g, size_t *ret_count);
 
 /*
- * Puts the gate on task N of the tree, replacing one that this process put
- * there before where the kernel can. Returns the isolation that holds now:
- * ISOLATION_BPF, ISOLATION_V1, or ISOLATION_NONE with the reason in `e`.
- * Never half: with NONE nothing is attached.
+ * Puts the gate on task N of the tree; one that is there stays and both must
+ * allow. Returns the isolation that holds now: ISOLATION_BPF, ISOLATION_V1, or
+ * ISOLATION_NONE with the reason in `e`, and then nothing is attached. With v1
+ * the task must also enter its devices cgroup (cgroup_procs_fds knows).
  */
 enum isolation gate_attach(const struct gate *g, const struct cgroup *c, unsigned task,
                            struct err *e);
