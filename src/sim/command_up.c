@@ -124,7 +124,7 @@ static int add_cards(struct order *o, const struct call *c, const char *word, st
         if (rc < 0)
             return rc;
     }
-    uint32_t position;
+    uint32_t position = 0;
     int rc = board_position(o, c, key, &position, e);
     if (rc < 0)
         return rc;
