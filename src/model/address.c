@@ -23,15 +23,23 @@ static bool scan_number(const char **p, uint32_t *ret)
     return true;
 }
 
+/* Letters, digits and what stands between them in "1g.10gb+me" and "1g.24gb-me". */
+static size_t profile_len(const char *p)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)p[n]) || (p[n] && strchr(".+-", p[n])))
+        n++;
+    return n;
+}
+
 static bool scan_slice(const char *p, struct address *a)
 {
-    const char *at = strchr(p, '@');
-    size_t len = at ? (size_t)(at - p) : 0;
-    if (len == 0 || len >= sizeof a->profile)
+    size_t len = profile_len(p);
+    if (len == 0 || len >= sizeof a->profile || p[len] != '@')
         return false;
     memcpy(a->profile, p, len);
     a->profile[len] = '\0';
-    p = at + 1;
+    p += len + 1;
     if (!scan_number(&p, &a->start))
         return false;
     if (*p == '.') {
@@ -91,7 +99,7 @@ void address_add_place(struct text *t, uint32_t ordinal, const char *profile, ui
 
 struct slice *address_find(const struct address *a, const struct card *c)
 {
-    for (size_t i = 0; i < c->slice_count; i++) {
+    for (size_t i = 0; a->ordinal == c->ordinal && i < c->slice_count; i++) {
         struct slice *s = &c->slices[i];
         AUTO(text) struct text name = TEXT_INIT;
         slice_add_profile(&name, c, s);

@@ -31,7 +31,7 @@ void address_add_place(struct text *t, uint32_t ordinal, const char *profile, ui
 /* The name of the profile of a slice; "profile 21" style when the board does not know it. */
 void slice_add_profile(struct text *t, const struct card *c, const struct slice *s);
 
-/* The slice that an address names, or NULL. */
+/* The slice of `c` that an address names, or NULL: another card's address names none. */
 struct slice *address_find(const struct address *a, const struct card *c);
 
 #endif
