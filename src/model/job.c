@@ -1,6 +1,7 @@
 #include "model/job.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,6 +210,35 @@ void job_spec_done(struct job_spec *s)
     free(s->output);
     free(s->script);
     memset(s, 0, sizeof *s);
+}
+
+char *job_output_path(const char *output, uint64_t id, uint32_t task)
+{
+    struct text t = TEXT_INIT;
+    if (!output)
+        return NULL;
+    for (const char *p = output; *p; p++) {
+        if (p[0] == '%' && p[1] == 'j')
+            text_addf(&t, "%" PRIu64, id);
+        else if (p[0] == '%' && p[1] == 't')
+            text_addf(&t, "%u", task);
+        else
+            text_addn(&t, p, 1);
+        if (p[0] == '%' && p[1] && strchr("jt%", p[1]))
+            p++;
+    }
+    return text_take(&t);
+}
+
+bool job_output_by_task(const char *output)
+{
+    for (const char *p = output; p && *p; p++) {
+        if (p[0] == '%' && p[1] == 't')
+            return true;
+        if (p[0] == '%' && p[1] == '%')
+            p++;
+    }
+    return false;
 }
 
 static size_t strv_bytes(char *const *v)

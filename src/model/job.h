@@ -144,6 +144,14 @@ void job_spec_done(struct job_spec *s);
 /* Sizes, UTF-8, required fields, request_check. -EINVAL or -E2BIG with a sentence. */
 int job_spec_check(const struct job_spec *s, struct err *e);
 
+/*
+ * The file that task `task` of job `id` writes: %j becomes the job's number, %t
+ * the task's, %% a percent sign; other signs stay. NULL stays NULL. Caller frees.
+ */
+char *job_output_path(const char *output, uint64_t id, uint32_t task);
+/* True when each task has a file of its own (%t is in it). */
+bool job_output_by_task(const char *output);
+
 /* NULL-terminated vectors of owned strings. */
 void strv_free(char **v);
 size_t strv_count(char *const *v);
