@@ -15,6 +15,12 @@ int request_check(const struct request *r, struct err *e)
         return err_set(e, -EINVAL, "a slice needs a profile, as in --slice 2g.20gb");
     if (r->kind == REQUEST_NEED && !r->mem_bytes && !r->compute_ppm)
         return err_set(e, -EINVAL, "a need must say how much, as in --gpu-mem 18G");
+    if (r->profile[0] && r->kind != REQUEST_SLICES)
+        return err_set(e, -EINVAL, "a profile goes with --slice alone");
+    if (!text_is_printable(r->profile))
+        return err_set(e, -EINVAL, "the profile has characters that are no printable UTF-8");
+    if ((r->mem_bytes || r->compute_ppm) && r->kind != REQUEST_NEED)
+        return err_set(e, -EINVAL, "--gpu-mem and --gpu-compute do not go with --gpus or --slice");
     if (r->compute_ppm > PPM)
         return err_set(e, -ERANGE, "--gpu-compute is a part of one card, at most 1");
     if (r->or_7g && r->kind != REQUEST_CARDS)
@@ -96,19 +102,13 @@ static bool profile_serves(const struct request *r, const struct board *b, const
         return profile_name_matches(p->name, r->profile);
     case REQUEST_CARDS:
         return r->or_7g && p->units == b->units && p->slices == b->slices;
-    case REQUEST_NEED:
-        return profile_compute_ppm(b, p) >= r->compute_ppm &&
+    case REQUEST_NEED: /* both parts are rounded: one ppm apart is the same fraction */
+        return profile_compute_ppm(b, p) + 1 >= r->compute_ppm &&
                mem_enough(r, p->mem_bytes, ret_rounded);
     case REQUEST_NOTHING:
         break;
     }
     return false;
-}
-
-/* Plain profiles before those that hold media engines nobody asked for. */
-static uint32_t media(const struct profile *p)
-{
-    return p->jpegs + p->ofas;
 }
 
 static bool fit_before(const struct fit *a, const struct fit *b)
@@ -119,8 +119,6 @@ static bool fit_before(const struct fit *a, const struct fit *b)
         return a->profile != NULL;
     if (a->profile->slices != b->profile->slices)
         return a->profile->slices < b->profile->slices;
-    if (media(a->profile) != media(b->profile))
-        return media(a->profile) < media(b->profile);
     return a->profile->id < b->profile->id;
 }
 

@@ -54,7 +54,8 @@ int request_parse_fraction(const char *s, const char *what, uint32_t *ret_ppm, s
 
 /*
  * All ways in which one task of `r` can be met on a card of this board, best
- * first: by dominant share, then by compute, then by profile id. With
+ * first: by dominant share, then by compute, then by profile id, which puts a
+ * plain profile before its +me, +gfx and -me forms on every board. With
  * REQUEST_NEED the whole card is the last resort. Returns the number written
  * to `ret`, at most BOARD_PROFILES_MAX + 1; 0: this board cannot serve it.
  */

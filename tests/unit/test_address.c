@@ -82,7 +82,7 @@ static void what_is_no_address_is_refused(void **state)
         "gpu0/2g 20gb@4",
         "gpu0/a/b@4",
         "gpu0/\x1b[2J@4",
-        "gpu0/2g.20gbx2g.20gbx2g.20gbx2g.20gb@4",
+        "gpu0/2g.20gbx2g.20gbx2g.20gbx2g.20gbx@4",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct err e = ERR_INIT;
