@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
-#include "boards.h"
+#include "geometry.h"
 #include "dice.h"
 #include "model/address.h"
 

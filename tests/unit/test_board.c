@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "boards.h"
+#include "geometry.h"
 
 static void profiles_are_found_by_id_and_by_name(void **state)
 {

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
-#include "boards.h"
+#include "geometry.h"
 #include "model/request.h"
 
 /* "1g.10gb~ 2g.20gb whole": best first, with "~" where it was rounded. */
