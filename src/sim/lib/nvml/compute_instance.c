@@ -10,6 +10,18 @@ static uint32_t known_indexes(uint32_t branch)
     return branch >= 610 ? 9 : branch >= 525 ? 8 : 7;
 }
 
+/*
+ * Two profiles that take the whole instance would leave nvidia-smi -C to pick
+ * either; real logs always show the plain one, so its REV1 twin is not offered.
+ */
+static bool is_twin(const struct sim_profile *p, const struct sim_ci_profile *c)
+{
+    for (const struct sim_ci_profile *one = p->ci; one < c; one++)
+        if (one->slices == p->slices && c->slices == p->slices)
+            return true;
+    return false;
+}
+
 static nvmlReturn_t find_by_index(nvmlGpuInstance_t instance, unsigned int index,
                                   unsigned int engines, const void *info, struct view *v,
                                   const struct sim_ci_profile **ret)
@@ -21,7 +33,7 @@ static nvmlReturn_t find_by_index(nvmlGpuInstance_t instance, unsigned int index
         engines != NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED)
         return NVML_ERROR_INVALID_ARGUMENT;
     *ret = sim_ci_profile_at(view_profile(v), index);
-    return *ret ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    return *ret && !is_twin(view_profile(v), *ret) ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
 NVML(nvmlGpuInstanceGetComputeInstanceProfileInfo, nvmlGpuInstance_t instance, unsigned int index,

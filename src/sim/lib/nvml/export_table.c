@@ -9,18 +9,31 @@
  * nvidia-smi walk an array that nobody filled). No other slot writes: the
  * later registers of a two-argument call hold rubbish.
  */
+#include <errno.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "sim/lib/nvml/processes.h"
 
 #define SLOTS 256
 #define TABLE_BYTES 0x1000 /* what slot 0 says the table's size is */
 
+/* A second argument below this is a number (slot 165), not a place to write to. */
+#define SMALLEST_ADDRESS 0x10000
+
+#define SLOT_CONTROL 32 /* (device, number of a control call, parameters, their size) */
 #define SLOT_HANDLE_BY_INDEX 81
+#define SLOT_RESET 168
+#define SLOT_NO_ARGUMENT 197 /* a device and nothing else */
+#define SLOT_VOLTAGE 209     /* 0 would be shown as a measurement; so the next two */
 #define SLOT_COMPUTE 213
 #define SLOT_MPS 214
 #define SLOT_GRAPHICS 215
 #define SLOT_HOST_PCIE_GEN 230
+#define SLOT_TEMPERATURE_MARGIN 240
+#define SLOT_NUMA_NODE 241
 
 /* One row of nvidia-smi's process list, at a stride of 4128 bytes. */
 struct process_row {
@@ -63,10 +76,47 @@ static nvmlReturn_t slot_processes(nvmlDevice_t device, enum sim_use_kind kind, 
     return NVML_SUCCESS;
 }
 
+/* nvidia-smi -r: (how many, their handles, …). One that cannot be reset ends it. */
+static nvmlReturn_t slot_reset(uintptr_t count, const nvmlDevice_t *devices)
+{
+    if (count > SIM_CARDS_MAX || !devices)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    for (uintptr_t i = 0; i < count; i++) {
+        struct view v;
+        AUTO(machine_edit) struct machine_edit edit = MACHINE_EDIT_INIT;
+        nvmlReturn_t rc = view_card(devices[i], &v);
+        if (rc == NVML_SUCCESS)
+            rc = code_of(machine_edit_begin(v.machine, &edit, NULL));
+        if (rc == NVML_SUCCESS)
+            rc =
+                code_of(sim_card_reset(edit.state, v.ordinal, sim_card_busy(v.machine, v.ordinal)));
+        if (rc != NVML_SUCCESS)
+            return rc;
+        (void)core_commit(v.machine, &edit); /* cannot fail */
+    }
+    return NVML_SUCCESS;
+}
+
+/*
+ * A slot that takes one argument leaves rubbish in the second register. Through
+ * the kernel an address that is not mapped is an error and no crash.
+ */
+static void store_zero(unsigned int *where)
+{
+    unsigned int zero = 0;
+    struct iovec from = { .iov_base = &zero, .iov_len = sizeof zero };
+    struct iovec to = { .iov_base = where, .iov_len = sizeof zero };
+    if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) < 0 && errno != EFAULT)
+        *where = 0; /* the call is forbidden here */
+}
+
 static nvmlReturn_t slot_other(void *first, unsigned int *second)
 {
-    if (handle_is_device(first) && second)
-        *second = 0;
+    if (!handle_is_device(first) || !second)
+        return NVML_SUCCESS;
+    if ((uintptr_t)second < SMALLEST_ADDRESS)
+        return NVML_ERROR_NOT_SUPPORTED;
+    store_zero(second);
     return NVML_SUCCESS;
 }
 
@@ -74,6 +124,15 @@ static nvmlReturn_t slot_called(int slot, void *a, void *b, void *c, void *d)
 {
     (void)d; /* four registers are passed, three have a meaning */
     switch (slot) {
+    case SLOT_CONTROL:
+    case SLOT_VOLTAGE:
+    case SLOT_TEMPERATURE_MARGIN:
+    case SLOT_NUMA_NODE:
+        return NVML_ERROR_NOT_SUPPORTED;
+    case SLOT_NO_ARGUMENT:
+        return NVML_SUCCESS;
+    case SLOT_RESET:
+        return slot_reset((uintptr_t)a, b);
     case SLOT_HANDLE_BY_INDEX:
         return nvmlDeviceGetHandleByIndex_v2((unsigned int)(uintptr_t)a, b);
     case SLOT_COMPUTE:

@@ -197,10 +197,10 @@ NVML(nvmlDeviceGetNumGpuCores, nvmlDevice_t device, unsigned int *cores)
     return view_number(device, cores, ask_cores);
 }
 
-/* ---- how cards lie to each other: all on one node, no NVLink, no P2P ---- */
+/* ---- how cards lie to each other: behind one PCIe switch, no NVLink, no P2P ---- */
 
 #define TOPOLOGY_INTERNAL 0U
-#define TOPOLOGY_NODE 40U
+#define TOPOLOGY_SINGLE 10U
 #define P2P_STATUS_NOT_SUPPORTED 5U
 
 static nvmlReturn_t view_pair(nvmlDevice_t one, nvmlDevice_t two, const void *ret, bool *ret_same)
@@ -220,7 +220,7 @@ NVML(nvmlDeviceGetTopologyCommonAncestor, nvmlDevice_t one, nvmlDevice_t two, un
     bool same;
     nvmlReturn_t rc = view_pair(one, two, level, &same);
     if (rc == NVML_SUCCESS)
-        *level = same ? TOPOLOGY_INTERNAL : TOPOLOGY_NODE;
+        *level = same ? TOPOLOGY_INTERNAL : TOPOLOGY_SINGLE;
     return rc;
 }
 
@@ -269,7 +269,7 @@ NVML(nvmlDeviceGetTopologyNearestGpus, nvmlDevice_t device, unsigned int level, 
         return rc;
     if (!count)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (level == TOPOLOGY_NODE)
+    if (level == TOPOLOGY_SINGLE)
         return list_cards(v.machine, v.ordinal, count, devices);
     *count = 0;
     return NVML_SUCCESS;
