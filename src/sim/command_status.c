@@ -217,6 +217,9 @@ int command_status(const struct call *c, struct err *e)
     int rc = machine_open(c->dir, &m, e);
     if (rc < 0)
         return rc;
+    if (machine_is_ours(m))
+        (void)sim_root_sync(m,
+                            NULL); /* mends what a killed process left; the state is shown anyway */
     struct view v = { .machine = m, .state = mem_new(sizeof *v.state) };
     machine_read(m, v.state);
     rc = sim_procs_read(m, &v.procs, &v.proc_count, e);
