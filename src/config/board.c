@@ -514,3 +514,28 @@ int board_find(const char *key, struct board *ret, struct err *e)
         return r;
     return r == 0 ? fail_unknown(key, e) : 0;
 }
+
+static bool same_device(const struct board *b, const char *name, uint32_t pci_device_id)
+{
+    if (pci_device_id && b->pci_device_id == pci_device_id)
+        return true;
+    const char *plain = text_starts(name, "NVIDIA ") ? name + strlen("NVIDIA ") : name;
+    return strcmp(board_short_name(b), plain) == 0;
+}
+
+int board_find_device(const char *name, uint32_t pci_device_id, struct board *ret, struct err *e)
+{
+    struct field_words keys;
+    auto_free struct board *b = mem_new(sizeof *b);
+    int r = board_keys(&keys, e);
+    if (r < 0)
+        return r;
+    r = err_set(e, -ENOENT, "no board file describes %.96s", name);
+    for (size_t i = 0; r == -ENOENT && i < keys.count; i++)
+        if (board_find(keys.words[i], b, NULL) == 0 && same_device(b, name, pci_device_id))
+            r = 0;
+    field_words_done(&keys);
+    if (r == 0)
+        *ret = *b;
+    return r;
+}

@@ -35,6 +35,13 @@ int board_parse(const char *file, const char *text, size_t len, struct board *re
  */
 int board_find(const char *key, struct board *ret, struct err *e);
 
+/*
+ * The board of a card that is there, by its PCI device id (device << 16 |
+ * vendor, as NVML gives it) or by its name as NVML writes it, with or without
+ * "NVIDIA " in front. -ENOENT. Reads every board file: for a start, not a loop.
+ */
+int board_find_device(const char *name, uint32_t pci_device_id, struct board *ret, struct err *e);
+
 /* All keys that board_find knows, sorted, each once; caller calls field_words_done. */
 int board_keys(struct field_words *ret, struct err *e);
 
