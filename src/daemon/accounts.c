@@ -1,0 +1,128 @@
+/* Who may charge whom, and what was used so far. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *intern(struct daemon *d, const char *word)
+{
+    char *known = map_get_name(&d->words, word ? word : "");
+    if (!known) {
+        known = text_dup(word ? word : "");
+        map_put_name(&d->words, known, known);
+    }
+    return known;
+}
+
+const char *user_name(struct daemon *d, uid_t uid)
+{
+    struct passwd pw;
+    struct passwd *found = NULL;
+    char buf[4096];
+    char number[16];
+    if (getpwuid_r(uid, &pw, buf, sizeof buf, &found) == 0 && found)
+        return intern(d, found->pw_name);
+    (void)snprintf(number, sizeof number, "%u", uid); /* fits */
+    return intern(d, number);
+}
+
+void accounts_load(struct daemon *d)
+{
+    for (size_t i = 0; i < d->config.account_count; i++)
+        sched_set_weight(d->sched, d->config.accounts[i].name, d->config.accounts[i].share);
+}
+
+static int load_usage(const struct usage_row *row, void *arg)
+{
+    struct daemon *d = arg;
+    if (row->uid != USAGE_OF_ALL)
+        return 0;
+    struct now now = clock_now();
+    int64_t as_of = now.boot_us - usage_age_us(row, now, clock_boot_id());
+    sched_set_usage(d->sched, row->account, row->used_card_us, as_of);
+    return 0;
+}
+
+int accounts_usage_load(struct daemon *d, struct err *e)
+{
+    return store_each_usage(d->store, load_usage, d, e);
+}
+
+static bool has_word(const struct field_words *w, const char *word)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if (strcmp(w->words[i], word) == 0)
+            return true;
+    return false;
+}
+
+static bool in_group(const struct api_caller *who, const char *name)
+{
+    struct group gr;
+    struct group *found = NULL;
+    char buf[16384];
+    if (getgrnam_r(name, &gr, buf, sizeof buf, &found) != 0 || !found)
+        return false;
+    if (who->gid == found->gr_gid)
+        return true;
+    for (size_t i = 0; i < who->group_count; i++)
+        if (who->groups[i] == found->gr_gid)
+            return true;
+    return false;
+}
+
+static bool is_member(const struct config_account *a, const struct api_caller *who,
+                      const char *user)
+{
+    if (has_word(&a->users, user))
+        return true;
+    for (size_t i = 0; i < a->groups.count; i++)
+        if (in_group(who, a->groups.words[i]))
+            return true;
+    return false;
+}
+
+static const char *first_account(const struct daemon *d, const struct api_caller *who,
+                                 const char *user)
+{
+    const char *everybody = NULL;
+    for (size_t i = 0; i < d->config.account_count; i++) {
+        const struct config_account *a = &d->config.accounts[i];
+        if (is_member(a, who, user))
+            return a->name;
+        if (!everybody && has_word(&a->users, "*"))
+            everybody = a->name;
+    }
+    return everybody;
+}
+
+static int named_account(struct daemon *d, const struct api_caller *who, const char *user,
+                         const char *named, const char **ret, struct err *e)
+{
+    const struct config_account *a = divvyd_config_account(&d->config, named);
+    if (!a && strcmp(named, user) != 0)
+        return err_set(e, -ENOENT, "there is no account '%.64s'; divvy.yaml names the accounts",
+                       named);
+    if (a && !who->is_operator && !is_member(a, who, user) && !has_word(&a->users, "*"))
+        return err_set(e, -EACCES, "%s is not in the account '%.64s'", user, named);
+    *ret = intern(d, named);
+    return 0;
+}
+
+int account_of(struct daemon *d, const struct api_caller *who, const char *named, const char **ret,
+               struct err *e)
+{
+    const char *user = user_name(d, who->uid);
+    if (named && named[0])
+        return named_account(d, who, user, named, ret, e);
+    const char *first = first_account(d, who, user);
+    if (!first && d->config.account_count && !who->is_operator)
+        return err_set(e, -EACCES, "%s is in no account; ask the administrator to put you into one",
+                       user);
+    *ret = intern(d, first ? first : user);
+    return 0;
+}

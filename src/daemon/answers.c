@@ -1,0 +1,566 @@
+/* What the API is told, and what it asks to be done. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+/* Reasons are worked out for the first so many waiting jobs of a list: each costs a few searches. */
+#define EXPLAINED_MAX 64
+
+void answers_forget(struct daemon *d)
+{
+    job_spec_done(&d->view_spec);
+    place_done(&d->view_place);
+    for (size_t i = 0; i < sizeof d->view_words / sizeof *d->view_words; i++) {
+        free(d->view_words[i]);
+        d->view_words[i] = NULL;
+    }
+}
+
+static const char *keep(struct daemon *d, size_t slot, const char *word)
+{
+    free(d->view_words[slot]);
+    d->view_words[slot] = text_dup(word);
+    return d->view_words[slot];
+}
+
+static void owe_error(struct daemon *d, struct api_request *req, const struct err *e)
+{
+    turn_owe(d, &(struct owed){ .request = req, .kind = OWED_ERROR, .err = *e });
+}
+
+/* ---- submit ---- */
+
+/* "10G takes 1g.10gb": said where a need was rounded down to a profile. */
+static char *note_of(const struct daemon *d, const struct request *r)
+{
+    for (size_t i = 0; r->kind == REQUEST_NEED && i < d->inventory.card_count; i++) {
+        const struct board *b = &d->inventory.cards[i].card.board;
+        struct fit fits[BOARD_PROFILES_MAX + 1];
+        size_t n = request_fits(r, b, fits);
+        if (!n || !fits[0].rounded || !fits[0].profile)
+            continue;
+        struct text t = TEXT_INIT;
+        text_add_size(&t, r->mem_bytes);
+        text_addf(&t, " takes %s with ", fits[0].profile->name);
+        text_add_size(&t, fits[0].profile->mem_bytes);
+        text_add(&t, "; --exact takes no less than asked");
+        return text_take(&t);
+    }
+    return NULL;
+}
+
+static int check_possible(struct daemon *d, const struct request *r, struct err *e)
+{
+    struct place_rules rules = { .mode_hold_us = d->config.mode_hold_us };
+    if (r->kind == REQUEST_NOTHING)
+        return 0;
+    if (!d->snapshot_came)
+        return err_set(e, -EAGAIN, "the cards are not known yet%s%s; try again in a moment",
+                       d->driver_trouble[0] ? ": " : "", d->driver_trouble);
+    if (d->inventory_stale)
+        cards_rebuild(d);
+    return place_possible(&d->inventory, r, &rules, e) == PLACE_NEVER ? -EINVAL : 0;
+}
+
+static int check_limit(const struct daemon *d, struct job_spec *s, struct err *e)
+{
+    if (!s->limit_us)
+        s->limit_us = d->config.default_time_us;
+    if (d->config.max_time_us && (!s->limit_us || s->limit_us > d->config.max_time_us)) {
+        AUTO(text) struct text longest = TEXT_INIT;
+        text_add_duration(&longest, d->config.max_time_us);
+        return err_set(e, -EINVAL, "a job may run %s here; say how long it needs with --time",
+                       longest.buf);
+    }
+    return 0;
+}
+
+static int check_bind(const struct daemon *d, const struct job_spec *s, struct err *e)
+{
+    if (s->bind == BIND_UUID || d->isolation != ISOLATION_NONE)
+        return 0;
+    return err_set(e, -EINVAL,
+                   "--bind %s needs a gate, and there is none here (%s); use --bind uuid",
+                   job_bind_word(s->bind), d->isolation_why);
+}
+
+static int check_account_limits(const struct daemon *d, const char *account, struct err *e)
+{
+    struct sched_account a;
+    const struct config_account *c = divvyd_config_account(&d->config, account);
+    if (!c || !c->max_pending || !sched_account(d->sched, account, clock_now(), &a) ||
+        a.pending < c->max_pending)
+        return 0;
+    return err_set(e, -EDQUOT, "%s has %u jobs waiting, %u are allowed; some have to start first",
+                   account, a.pending, c->max_pending);
+}
+
+static int check_submit(struct daemon *d, const struct api_caller *who, struct job_spec *s,
+                        struct err *e)
+{
+    const char *account = NULL;
+    int r = account_of(d, who, s->account, &account, e);
+    if (r < 0)
+        return r;
+    if (!text_same(s->account, account)) {
+        free(s->account);
+        s->account = text_dup(account);
+    }
+    r = check_account_limits(d, account, e);
+    if (r == 0)
+        r = check_limit(d, s, e);
+    if (r == 0)
+        r = check_bind(d, s, e);
+    if (r == 0)
+        r = check_possible(d, &s->request, e);
+    return r < 0 ? r : job_spec_check(s, e);
+}
+
+static int enter_job(struct daemon *d, const struct api_caller *who, const struct job_spec *s,
+                     uint64_t *ret_id, struct err *e)
+{
+    struct now now = clock_now();
+    const char *user = user_name(d, who->uid);
+    struct job_submit by = { .uid = who->uid,
+                             .gid = who->gid,
+                             .user = user,
+                             .groups = who->groups,
+                             .group_count = who->group_count };
+    if (!turn_write(d))
+        return err_set(e, -ENOSPC, "the store takes no job at the moment; try again");
+    int r = store_add_job(d->store, &by, s, now, ret_id, e);
+    if (r < 0)
+        return r;
+    struct job_row row = { .id = *ret_id,
+                           .uid = who->uid,
+                           .gid = who->gid,
+                           .user = user,
+                           .account = s->account,
+                           .name = s->name,
+                           .request = s->request,
+                           .limit_us = s->limit_us,
+                           .state = JOB_PENDING,
+                           .submit_wall_us = now.wall_us };
+    (void)jobs_add(d, &row); /* in the map now */
+    d->schedule = true;
+    return 0;
+}
+
+static void op_submit(void *ctx, struct api_request *req, const struct api_caller *who,
+                      struct job_spec *take_spec)
+{
+    struct daemon *d = ctx;
+    struct err e = ERR_INIT;
+    struct owed o = { .request = req, .kind = OWED_SUBMITTED };
+    int r = check_submit(d, who, take_spec, &e);
+    if (r == 0)
+        r = enter_job(d, who, take_spec, &o.id, &e);
+    if (r < 0) {
+        owe_error(d, req, &e);
+    } else {
+        o.note = note_of(d, &take_spec->request);
+        turn_owe(d, &o);
+    }
+    job_spec_done(take_spec);
+}
+
+static void op_cancel(void *ctx, struct api_request *req, const struct api_caller *who, uint64_t id)
+{
+    struct daemon *d = ctx;
+    struct err e = ERR_INIT;
+    struct job *j = jobs_find(d, id);
+    if (!j || job_state_ended(j->state)) {
+        (void)err_set(&e, -EALREADY, "job %" PRIu64 " has ended already", id);
+        owe_error(d, req, &e);
+    } else if (!job_cancel(j, user_name(d, who->uid), &e)) {
+        owe_error(d, req, &e);
+    } else {
+        turn_owe(d, &(struct owed){ .request = req, .kind = OWED_OK });
+    }
+}
+
+static void op_set_card(void *ctx, struct api_request *req, const struct api_caller *who,
+                        uint32_t ordinal, int pool, int mode)
+{
+    struct daemon *d = ctx;
+    struct err e = ERR_INIT;
+    (void)who; /* an operator: the api saw to that */
+    if (cards_set(d, ordinal, pool, mode, &e) < 0)
+        owe_error(d, req, &e);
+    else
+        turn_owe(d, &(struct owed){ .request = req, .kind = OWED_OK });
+}
+
+/* ---- jobs ---- */
+
+static const char *waits_for(struct daemon *d, const struct job *j, int64_t *ret_expected_wall_us,
+                             size_t slot)
+{
+    struct sched_explanation x;
+    struct now now = clock_now();
+    if (j->reason && j->reason[0] && !d->snapshot_came)
+        return j->reason;
+    sched_explain(d->sched, &d->inventory, j->id, now, &x);
+    int64_t at = x.expected_boot_us ? x.expected_boot_us : 0;
+    if (at && at != INT64_MAX)
+        *ret_expected_wall_us = now.wall_us + (at > now.boot_us ? at - now.boot_us : 0);
+    if (x.why == WHY_HELD && j->reason && j->reason[0])
+        return j->reason;
+    return x.text[0] ? keep(d, slot, x.text) : j->reason;
+}
+
+static int64_t start_wall(const struct attempt *a)
+{
+    return a ? a->started_wall_us : 0;
+}
+
+/* Of a live job; what only show tells (command, directory …) is added by op_job. */
+static void view_live(struct daemon *d, const struct job *j, bool explain, struct job_view *v)
+{
+    const struct attempt *a = j->attempt;
+    *v = (struct job_view){ .id = j->id,
+                            .uid = j->uid,
+                            .user = j->user,
+                            .account = j->account,
+                            .name = j->name,
+                            .state = j->state,
+                            .reason = j->reason,
+                            .request = j->request,
+                            .attempt = j->attempts,
+                            .tasks = request_tasks(&j->request),
+                            .limit_us = j->limit_us,
+                            .submit_wall_us = j->submit_wall_us,
+                            .start_wall_us = start_wall(a) };
+    if (a) {
+        v->place = a->place;
+        v->exit = a->exit;
+        v->isolation = a->isolation[0] ? a->isolation : NULL;
+    }
+    if (j->state == JOB_PENDING && explain)
+        v->reason = waits_for(d, j, &v->expected_start_wall_us, 0);
+}
+
+static void view_row(const struct job_row *row, struct job_view *v)
+{
+    *v = (struct job_view){ .id = row->id,
+                            .uid = row->uid,
+                            .user = row->user,
+                            .account = row->account,
+                            .name = row->name,
+                            .state = row->state,
+                            .reason = row->reason[0] ? row->reason : NULL,
+                            .request = row->request,
+                            .place = row->last.place,
+                            .attempt = row->last.attempt,
+                            .tasks = request_tasks(&row->request),
+                            .limit_us = row->limit_us,
+                            .submit_wall_us = row->submit_wall_us,
+                            .start_wall_us = row->last.started_wall_us,
+                            .end_wall_us = row->ended_wall_us,
+                            .exit = row->last.exit };
+}
+
+struct find_row {
+    struct daemon *daemon;
+    struct job_view *view;
+    bool found;
+};
+
+/* The row's strings end with the callback: those of the view are kept until the next turn. */
+static int take_row(const struct job_row *row, void *arg)
+{
+    struct find_row *f = arg;
+    struct daemon *d = f->daemon;
+    struct job_view *v = f->view;
+    view_row(row, v);
+    v->user = keep(d, 1, row->user);
+    v->account = keep(d, 2, row->account);
+    v->name = keep(d, 3, row->name);
+    v->reason = row->reason[0] ? keep(d, 4, row->reason) : NULL;
+    place_done(&d->view_place);
+    place_copy(&row->last.place, &d->view_place);
+    v->place = d->view_place;
+    f->found = true;
+    return 1;
+}
+
+static int add_spec(struct daemon *d, uint64_t id, struct job_view *v, struct err *e)
+{
+    job_spec_done(&d->view_spec);
+    int r = store_job_spec(d->store, id, &d->view_spec, e);
+    if (r < 0)
+        return r;
+    v->argv = d->view_spec.argv;
+    v->cwd = d->view_spec.cwd;
+    v->output = d->view_spec.output;
+    v->script = d->view_spec.script;
+    v->attached = d->view_spec.attached;
+    return 0;
+}
+
+static int op_job(void *ctx, uint64_t id, struct job_view *ret, struct err *e)
+{
+    struct daemon *d = ctx;
+    struct job *j = jobs_find(d, id);
+    if (d->inventory_stale)
+        cards_rebuild(d);
+    if (j && !job_state_ended(j->state)) {
+        view_live(d, j, true, ret);
+        return add_spec(d, id, ret, e);
+    }
+    struct find_row f = { .daemon = d, .view = ret };
+    struct job_query q = { .id = id, .limit = 1 };
+    int r = store_each_job(d->store, &q, take_row, &f, e);
+    if (r < 0)
+        return r;
+    if (!f.found)
+        return err_set(e, -ENOENT, "there is no job %" PRIu64, id);
+    return add_spec(d, id, ret, e);
+}
+
+struct list {
+    struct daemon *daemon;
+    const struct job_filter *filter;
+    struct api_jobs *out;
+    uint64_t *ids;
+    size_t count, alloc;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void list_live(struct list *l)
+{
+    struct job *j;
+    for (size_t i = 0; (j = map_next(&l->daemon->jobs, &i));) {
+        if (j->id <= l->filter->after || job_state_ended(j->state) ||
+            !job_filter_matches(l->filter, j->state, j->uid, j->user, j->account))
+            continue;
+        ARRAY_ROOM(l->ids, l->alloc, l->count + 1);
+        l->ids[l->count++] = j->id;
+    }
+}
+
+static int list_ended(const struct job_row *row, void *arg)
+{
+    struct list *l = arg;
+    if (row->id <= l->filter->after || jobs_find(l->daemon, row->id) ||
+        !job_filter_matches(l->filter, row->state, row->uid, row->user, row->account))
+        return 0;
+    ARRAY_ROOM(l->ids, l->alloc, l->count + 1);
+    l->ids[l->count++] = row->id;
+    return 0;
+}
+
+static int collect(struct list *l, struct err *e)
+{
+    uint32_t ended = l->filter->states & JOB_STATES_ENDED;
+    list_live(l);
+    if (!ended)
+        return 0;
+    struct job_query q = { .by_uid = l->filter->has_uid,
+                           .uid = l->filter->uid,
+                           .states = ended,
+                           .account = l->filter->account[0] ? l->filter->account : NULL,
+                           .limit = JOB_LIST_MAX };
+    return store_each_job(l->daemon->store, &q, list_ended, l, e);
+}
+
+static bool list_one(struct list *l, uint64_t id, size_t *explained, struct err *e)
+{
+    struct job_view v;
+    struct daemon *d = l->daemon;
+    struct job *j = jobs_find(d, id);
+    if (j && !job_state_ended(j->state)) {
+        bool explain = j->state == JOB_PENDING && (*explained)++ < EXPLAINED_MAX;
+        view_live(d, j, explain, &v);
+        return api_jobs_add(l->out, &v);
+    }
+    struct find_row f = { .daemon = d, .view = &v };
+    struct job_query q = { .id = id, .limit = 1 };
+    if (store_each_job(d->store, &q, take_row, &f, e) < 0 || !f.found)
+        return true;
+    return api_jobs_add(l->out, &v);
+}
+
+static int op_jobs(void *ctx, const struct job_filter *filter, struct api_jobs *out, struct err *e)
+{
+    struct daemon *d = ctx;
+    struct list l = { .daemon = d, .filter = filter, .out = out };
+    size_t explained = 0;
+    if (d->inventory_stale)
+        cards_rebuild(d);
+    int r = collect(&l, e);
+    if (r >= 0 && l.count)
+        qsort(l.ids, l.count, sizeof *l.ids, by_id);
+    for (size_t i = 0; r >= 0 && i < l.count && list_one(&l, l.ids[i], &explained, e); i++)
+        ;
+    free(l.ids);
+    return r < 0 ? r : 0;
+}
+
+/* ---- cards, daemon, why ---- */
+
+static int op_inventory(void *ctx, const struct inventory **ret, struct err *e)
+{
+    struct daemon *d = ctx;
+    if (!d->snapshot_came && d->driver_trouble[0])
+        return err_set(e, -ENODEV, "%s", d->driver_trouble);
+    if (d->inventory_stale)
+        cards_rebuild(d);
+    d->inventory.now = clock_now();
+    *ret = &d->inventory;
+    return 0;
+}
+
+static void op_daemon(void *ctx, struct daemon_view *ret)
+{
+    struct daemon *d = ctx;
+    struct job *j;
+    *ret = (struct daemon_view){ .version = DIVVY_VERSION,
+                                 .pid = getpid(),
+                                 .root = d->paths.root,
+                                 .private_root = d->private_root,
+                                 .started_wall_us = d->started_wall_us,
+                                 .driver_version = d->driver_version[0] ? d->driver_version : NULL,
+                                 .driver_trouble = d->driver_trouble[0] ? d->driver_trouble : NULL,
+                                 .isolation = isolation_word(d->isolation),
+                                 .isolation_why = d->isolation_why[0] ? d->isolation_why : NULL };
+    for (size_t i = 0; (j = map_next(&d->jobs, &i));)
+        if (!job_state_ended(j->state))
+            ret->jobs[j->state]++;
+    for (size_t s = JOB_COMPLETED; s < JOB_STATES; s++)
+        ret->jobs[s] = (uint32_t)d->ended[s];
+    ret->cards = (uint32_t)d->inventory.card_count;
+    for (size_t i = 0; i < d->inventory.card_count; i++) {
+        const struct inventory_card *c = &d->inventory.cards[i];
+        ret->cards_queue += c->pool == POOL_QUEUE;
+        ret->cards_trouble += c->card.health != CARD_OK || c->quarantined;
+    }
+}
+
+static void why_order(const struct sched_explanation *x, struct why_view *v)
+{
+    if (x->ahead)
+        why_view_add(v, "order", "%u ahead in %s; %s is number %u of %u accounts that wait",
+                     x->ahead, x->account, x->account, x->account_rank, x->accounts);
+    else
+        why_view_add(v, "order", "first in %s, which is number %u of %u accounts that wait",
+                     x->account, x->account_rank, x->accounts);
+}
+
+static void add_until(struct text *t, const struct hold *h, struct now now)
+{
+    if (!h->until_boot_us) {
+        text_add(t, ", without a time limit");
+        return;
+    }
+    text_add(t, ", for ");
+    text_add_duration(t, h->until_boot_us > now.boot_us ? h->until_boot_us - now.boot_us : 0);
+    text_add(t, " more at most");
+}
+
+static void add_hold(struct text *t, const struct hold *h, struct now now)
+{
+    if (h->kind == HOLD_NONE)
+        return;
+    if (t->len)
+        text_add(t, "; ");
+    if (h->kind != HOLD_JOB) {
+        text_addf(t, "pid %d %s is on it and is no Divvy job", (int)h->pid, h->name);
+        return;
+    }
+    text_addf(t, "#%" PRIu64 " (%s, %s)", h->job_id, h->user, h->name);
+    add_until(t, h, now);
+}
+
+static void why_card(const struct inventory_card *c, struct now now, struct why_view *v)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    auto_free char *name = text_fmt("gpu%u", c->card.ordinal);
+    if (c->card.health != CARD_OK)
+        text_addf(&t, "%s: %s", card_health_word(c->card.health), c->card.trouble);
+    if (c->quarantined)
+        text_addf(&t, "%stakes no jobs: %s", t.len ? "; " : "", c->quarantine);
+    if (c->pool != POOL_QUEUE)
+        text_addf(&t, "%sin pool %s", t.len ? "; " : "", card_pool_word(c->pool));
+    add_hold(&t, &c->hold, now);
+    for (size_t i = 0; i < c->card.slice_count; i++)
+        add_hold(&t, &c->slices[i].hold, now);
+    why_view_add(v, name, "%s", t.len ? t.buf : "free");
+}
+
+static void why_sooner(const struct sched_explanation *x, struct why_view *v)
+{
+    if (x->short_limit_us <= 0)
+        return;
+    AUTO(text) struct text t = TEXT_INIT;
+    text_add(&t, "--time of at most ");
+    text_add_duration(&t, x->short_limit_us);
+    text_add(&t, " (now, before others that wait)");
+    strv_add(&v->sooner, t.buf);
+}
+
+static void why_pending(struct daemon *d, const struct job *j, struct why_view *v)
+{
+    struct sched_explanation x;
+    struct now now = clock_now();
+    sched_explain(d->sched, &d->inventory, j->id, now, &x);
+    AUTO(text) struct text asks = TEXT_INIT;
+    request_add(&asks, &j->request);
+    auto_free char *summary =
+        text_fmt("#%" PRIu64 " %s", j->id, x.text[0] ? x.text : "waits for its turn");
+    v->summary = keep(d, 5, summary);
+    why_view_add(v, "asks", "%s", asks.buf);
+    why_order(&x, v);
+    if (j->reason && j->reason[0])
+        why_view_add(v, "last try", "%s", j->reason);
+    for (size_t i = 0; i < d->inventory.card_count; i++)
+        why_card(&d->inventory.cards[i], now, v);
+    why_sooner(&x, v);
+}
+
+static int op_why(void *ctx, uint64_t id, struct why_view *ret, struct err *e)
+{
+    struct daemon *d = ctx;
+    struct job_view view;
+    struct job *j = jobs_find(d, id);
+    if (d->inventory_stale)
+        cards_rebuild(d);
+    *ret = (struct why_view){ .id = id };
+    if (j && j->state == JOB_PENDING) {
+        why_pending(d, j, ret);
+        return 0;
+    }
+    int r = op_job(d, id, &view, e);
+    if (r < 0)
+        return r;
+    AUTO(text) struct text where = TEXT_INIT;
+    place_add_text(&where, &view.place);
+    auto_free char *summary = text_fmt("#%" PRIu64 " is %s%s%s%s%s", id, job_state_word(view.state),
+                                       where.len ? " on " : "", where.buf, view.reason ? ": " : "",
+                                       view.reason ? view.reason : "");
+    ret->summary = keep(d, 5, summary);
+    return 0;
+}
+
+const struct api_ops daemon_api_ops = {
+    .submit = op_submit,
+    .cancel = op_cancel,
+    .set_card = op_set_card,
+    .job = op_job,
+    .jobs = op_jobs,
+    .inventory = op_inventory,
+    .daemon = op_daemon,
+    .why = op_why,
+};

@@ -1,0 +1,467 @@
+/* Job folders, supervisors, and how attempts begin and end. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+
+#include "base/log.h"
+#include "cgroup/stray.h"
+
+/* How long the end of an attempt may wait for a snapshot that shows its slices free. */
+#define CLEAR_WAIT_US (30 * CLOCK_SECOND)
+#define ATTACH_WAIT_US (30 * CLOCK_SECOND)
+
+struct attempt *attempt_new(struct job *j, uint32_t number, const struct place *p)
+{
+    struct daemon *d = j->daemon;
+    struct attempt *a = mem_new(sizeof *a);
+    a->number = number;
+    place_copy(p, &a->place);
+    j->attempt = a;
+    j->attempts = number;
+    ARRAY_ROOM(d->active, d->active_alloc, d->active_count + 1);
+    d->active[d->active_count++] = j;
+    return a;
+}
+
+void attempt_free(struct job *j)
+{
+    struct daemon *d = j->daemon;
+    struct attempt *a = j->attempt;
+    for (size_t i = 0; i < d->active_count; i++)
+        if (d->active[i] == j) {
+            memmove(&d->active[i], &d->active[i + 1],
+                    (d->active_count - i - 1) * sizeof *d->active);
+            d->active_count--;
+            break;
+        }
+    if (d->cutting == j)
+        d->cutting = NULL;
+    a->watch = sd_event_source_disable_unref(a->watch);
+    apply_done(&a->cut);
+    place_done(&a->place);
+    free(a);
+    j->attempt = NULL;
+}
+
+/* ---- starting ---- */
+
+static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
+{
+    struct daemon *d = j->daemon;
+    int r = store_job_spec(d->store, j->id, &s->job, e);
+    if (r == 0)
+        r = store_job_groups(d->store, j->id, &s->groups, &s->group_count, e);
+    if (r < 0)
+        return r;
+    s->job_id = j->id;
+    s->attempt = j->attempt->number;
+    s->uid = j->uid;
+    s->gid = j->gid;
+    s->user = text_dup(j->user);
+    place_copy(&j->attempt->place, &s->place);
+    s->kill_grace_us = d->config.kill_wait_us;
+    s->attach_wait_us = ATTACH_WAIT_US;
+    s->root = text_dup(d->paths.root);
+    s->driver_root = text_dup(d->paths.driver_root);
+    s->cgroup_root = text_dup(d->cgroup_root);
+    if (s->job.attached)
+        s->attach_socket = text_fmt("%s/%" PRIu64 ".%u.sock", d->paths.attach, j->id, s->attempt);
+    return bind_tasks(d, j, s, e);
+}
+
+static int on_folder(sd_event_source *s, const struct inotify_event *ev, void *user)
+{
+    (void)s, (void)ev; /* whatever it was: look */
+    attempt_look(user);
+    return 0;
+}
+
+static void watch_folder(struct job *j, const char *path)
+{
+    struct attempt *a = j->attempt;
+    if (a->watch)
+        return;
+    int r = sd_event_add_inotify(j->daemon->event, &a->watch, path, IN_MOVED_TO | IN_CLOSE_WRITE,
+                                 on_folder, j);
+    if (r < 0) /* it is looked at every few seconds all the same */
+        log_line(LOG_WARN, "cannot watch %s: %s", path, strerror(-r));
+}
+
+extern char **environ;
+
+/* The supervisor must outlive this process: a session of its own, nothing inherited. */
+static int spawn_supervisor(struct daemon *d, const char *folder, struct err *e)
+{
+    pid_t pid;
+    posix_spawnattr_t attr;
+    posix_spawn_file_actions_t files;
+    sigset_t none, defaults;
+    auto_free char *log = text_fmt("%s/supervise.log", folder);
+    char *const argv[] = { d->paths.supervisor, (char *)folder, NULL };
+    (void)sigemptyset(&none);    /* cannot fail */
+    (void)sigfillset(&defaults); /* cannot fail */
+    (void)posix_spawnattr_init(&attr);
+    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                              POSIX_SPAWN_SETSIGDEF);
+    (void)posix_spawnattr_setsigmask(&attr, &none);
+    (void)posix_spawnattr_setsigdefault(&attr, &defaults);
+    (void)posix_spawn_file_actions_init(&files);
+    (void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    (void)posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    (void)posix_spawn_file_actions_adddup2(&files, 1, 2);
+    int r = posix_spawn(&pid, d->paths.supervisor, &files, &attr, argv, environ);
+    (void)posix_spawn_file_actions_destroy(&files);
+    (void)posix_spawnattr_destroy(&attr);
+    if (r)
+        return err_set(e, -r, "cannot start %s: %s", d->paths.supervisor, strerror(r));
+    return 0;
+}
+
+static int launch(struct job *j, struct err *e)
+{
+    struct daemon *d = j->daemon;
+    struct jobdir_spec spec = { .job_id = 0 };
+    auto_free char *folder = jobdir_path(d->paths.jobs, j->id, j->attempt->number);
+    int r = fill_spec(j, &spec, e);
+    if (r == 0)
+        r = jobdir_create(d->paths.jobs, &spec, e);
+    jobdir_spec_done(&spec);
+    if (r < 0 && r != -EEXIST)
+        return r;
+    watch_folder(j, folder);
+    return spawn_supervisor(d, folder, e);
+}
+
+static void fail_start(struct job *j, const struct err *why)
+{
+    struct job_exit *x = &j->attempt->exit;
+    struct now now = clock_now();
+    *x = (struct job_exit){ .kind = EXIT_NOT_STARTED,
+                            .value = 126,
+                            .ended_boot_us = now.boot_us,
+                            .ended_wall_us = now.wall_us };
+    (void)snprintf(x->text, sizeof x->text, "%s", why->text); /* a longer text is cut */
+    j->attempt->exit_seen_boot_us = now.boot_us;
+    j->verdict = JOB_FAILED;
+    if (job_move(j, JOB_EV_EXITED, x->text))
+        (void)job_move(j, JOB_EV_CLEARED, NULL); /* nothing ever ran; a failed store starts over */
+}
+
+/* ---- ending ---- */
+
+static void try_clear(struct job *j)
+{
+    struct attempt *a = j->attempt;
+    int64_t waited = clock_now().boot_us - a->exit_seen_boot_us;
+    if (j->state != JOB_ENDING || !a->exit_seen_boot_us)
+        return;
+    if (cards_clear(j->daemon, &a->place, a->exit_seen_boot_us) || waited > CLEAR_WAIT_US)
+        (void)job_move(j, JOB_EV_CLEARED, NULL); /* a failed store starts over */
+    else
+        children_refresh(&j->daemon->children);
+}
+
+void attempts_clear(struct daemon *d)
+{
+    for (size_t i = d->active_count; i > 0; i--)
+        if (i <= d->active_count)
+            try_clear(d->active[i - 1]);
+}
+
+static const char *exit_reason(const struct job_exit *x, struct text *t)
+{
+    switch (x->kind) {
+    case EXIT_CODE:
+        text_addf(t, "exit code %d", x->value);
+        break;
+    case EXIT_SIGNAL:
+        text_addf(t, "signal %d (%s)", x->value, strsignal(x->value));
+        break;
+    case EXIT_OOM:
+        text_add(t, "it used more memory than its limit");
+        break;
+    case EXIT_TIMEOUT:
+        text_add(t, "its time limit was over");
+        break;
+    case EXIT_CANCELLED:
+        return NULL; /* who cancelled it stands there already */
+    case EXIT_NOT_STARTED:
+    case EXIT_LOST:
+    case EXIT_NONE:
+        text_add(t, x->text);
+        break;
+    }
+    if (x->text[0] && x->kind != EXIT_NOT_STARTED && x->kind != EXIT_LOST)
+        text_addf(t, "; %s", x->text);
+    return t->buf;
+}
+
+static void take_exit(struct job *j, const struct job_exit *x, enum job_event ev)
+{
+    struct err e = ERR_INIT;
+    struct daemon *d = j->daemon;
+    AUTO(text) struct text reason = TEXT_INIT;
+    const char *words = exit_reason(x, &reason);
+    struct now now = clock_now();
+    j->attempt->exit = *x;
+    j->attempt->exit_seen_boot_us = now.boot_us;
+    j->verdict = job_exit_verdict(x);
+    if (j->state != JOB_ENDING) {
+        if (!job_move(j, ev, words))
+            return;
+    } else if (turn_write(d) &&
+               store_set_state(d->store, j->id, JOB_ENDING, j->verdict, words, now, &e) < 0) {
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+    }
+    try_clear(j);
+}
+
+static void take_started(struct job *j, int dir)
+{
+    struct err e = ERR_INIT;
+    struct daemon *d = j->daemon;
+    struct attempt *a = j->attempt;
+    struct jobdir_started s = JOBDIR_STARTED_INIT;
+    if (a->supervisor || jobdir_read_started(dir, &s, &e) < 0)
+        return; /* known, or not there yet */
+    bool this_boot = strcmp(s.boot_id, clock_boot_id()) == 0;
+    a->supervisor = s.supervisor.pid;
+    a->started_boot_us = this_boot ? s.boot_us : 0;
+    a->started_wall_us = s.wall_us;
+    memcpy(a->isolation, s.isolation, sizeof a->isolation);
+    struct now at = { .boot_us = a->started_boot_us, .wall_us = s.wall_us };
+    if (j->state == JOB_STARTING && turn_write(d) &&
+        store_attempt_started(d->store, j->id, a->number, at, &e) < 0)
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+    if (j->state == JOB_STARTING)
+        (void)job_move(j, JOB_EV_STARTED, ""); /* a failed store starts over */
+    d->inventory_stale = true;
+    jobdir_started_done(&s);
+}
+
+/* Kills what a dead supervisor left behind. True when nothing is left. */
+static bool clear_orphans(struct job *j, int dir)
+{
+    struct err e = ERR_INIT;
+    struct daemon *d = j->daemon;
+    struct jobdir_started s = JOBDIR_STARTED_INIT;
+    struct cgroup c = CGROUP_INIT;
+    auto_free char *name = text_fmt("%" PRIu64 ".%u", j->id, j->attempt->number);
+    bool same_boot =
+        jobdir_read_started(dir, &s, NULL) == 0 && strcmp(s.boot_id, clock_boot_id()) == 0;
+    int left = 0;
+    if (same_boot && s.cgroup && cgroup_open(&d->cgroup_host, s.cgroup, name, &c, &e) == 0) {
+        left = cgroup_populated(&c, &e);
+        if (left > 0)
+            (void)cgroup_kill(&c, &e); /* looked at again */
+        else
+            (void)cgroup_remove(&c, &e); /* an empty directory harms nobody */
+        cgroup_done(&c);
+    } else if (same_boot) {
+        left = stray_signal(d->paths.root, name, SIGKILL, &e);
+    }
+    jobdir_started_done(&s);
+    return left <= 0;
+}
+
+static void take_vanished(struct job *j, int dir, const char *why)
+{
+    struct now now = clock_now();
+    struct job_exit x = { .kind = EXIT_LOST,
+                          .ended_boot_us = now.boot_us,
+                          .ended_wall_us = now.wall_us };
+    if (j->state != JOB_ENDING) {
+        j->verdict = JOB_LOST;
+        if (!job_move(j, JOB_EV_VANISHED, why))
+            return;
+    }
+    if (dir >= 0 && !clear_orphans(j, dir)) {
+        j->daemon->look_soon = true;
+        return;
+    }
+    (void)snprintf(x.text, sizeof x.text, "%s", why); /* a longer text is cut */
+    take_exit(j, &x, JOB_EV_VANISHED);
+}
+
+static void take_end(struct job *j, int dir)
+{
+    struct err e = ERR_INIT;
+    struct jobdir_exit x = { .tasks = NULL };
+    take_started(j, dir);
+    if (jobdir_read_exit(dir, &x, &e) < 0) {
+        take_vanished(j, dir, e.text);
+        return;
+    }
+    take_exit(j, &x.job, JOB_EV_EXITED);
+    jobdir_exit_done(&x);
+}
+
+static void relaunch(struct job *j)
+{
+    if (j->state != JOB_STARTING)
+        return;
+    j->attempt->launch = true;
+    turn_todo(j->daemon, j);
+}
+
+static void look_missing(struct job *j)
+{
+    if (j->state == JOB_STARTING)
+        relaunch(j);
+    else
+        take_vanished(j, -1, "its folder is gone");
+}
+
+void attempt_look(struct job *j)
+{
+    struct err e = ERR_INIT;
+    struct attempt *a = j->attempt;
+    auto_close int dir = -1;
+    bool placed = j->state == JOB_STARTING || j->state == JOB_RUNNING || j->state == JOB_ENDING;
+    if (!a || !placed || a->launch || clock_now().boot_us < j->daemon->stalled_until_us)
+        return;
+    if (a->exit_seen_boot_us) {
+        try_clear(j);
+        return;
+    }
+    int r = jobdir_open(j->daemon->paths.jobs, j->id, a->number, &dir, &e);
+    if (r == -ENOENT) {
+        look_missing(j);
+        return;
+    }
+    r = r < 0 ? r : jobdir_state(dir, &e);
+    switch (r) {
+    case JOBDIR_NEW:
+        relaunch(j);
+        if (j->state == JOB_ENDING)
+            take_vanished(j, dir, "it was stopped before its supervisor started");
+        break;
+    case JOBDIR_STARTING:
+        break;
+    case JOBDIR_STARTED_ALIVE:
+        take_started(j, dir);
+        break;
+    case JOBDIR_STARTED_DEAD:
+        take_started(j, dir);
+        take_vanished(j, dir, "its supervisor died");
+        break;
+    case JOBDIR_ENDED:
+        take_end(j, dir);
+        break;
+    default:
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+    }
+}
+
+/* ---- after the commit ---- */
+
+static void write_stop(struct job *j)
+{
+    struct err e = ERR_INIT;
+    auto_close int dir = -1;
+    j->attempt->stop = false;
+    int r = jobdir_open(j->daemon->paths.jobs, j->id, j->attempt->number, &dir, &e);
+    if (r == 0)
+        r = jobdir_stop(dir, j->attempt->stop_reason, &e);
+    if (r < 0 && r != -ENOENT)
+        log_line(LOG_ERROR, "job %" PRIu64 " cannot be told to end: %s", j->id, e.text);
+}
+
+static void forget(struct job *j)
+{
+    struct err e = ERR_INIT;
+    struct daemon *d = j->daemon;
+    if (j->attempts && jobdir_remove(d->paths.jobs, j->id, j->attempts, &e) < 0)
+        log_line(LOG_WARN, "job %" PRIu64 ": %s", j->id, e.text);
+    if (j->attempt)
+        attempt_free(j);
+    (void)map_remove(&d->jobs, j->id); /* it is there */
+    free(j->name);
+    free(j->reason);
+    free(j);
+}
+
+void attempt_carry_out(struct job *j)
+{
+    struct err e = ERR_INIT;
+    struct attempt *a = j->attempt;
+    if (job_state_ended(j->state)) {
+        forget(j);
+        return;
+    }
+    if (!a)
+        return;
+    if (a->launch) {
+        a->launch = false;
+        if (launch(j, &e) < 0) {
+            log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+            fail_start(j, &e);
+            return;
+        }
+    }
+    if (a->stop)
+        write_stop(j);
+}
+
+/* ---- the folders at a start ---- */
+
+static int sweep_one(void *user, uint64_t job_id, uint32_t attempt, struct err *e)
+{
+    struct daemon *d = user;
+    struct job *j = jobs_find(d, job_id);
+    auto_close int dir = -1;
+    auto_close int lock = -1;
+    (void)e; /* one folder that cannot be looked at does not end the walk */
+    if (j && j->attempt && j->attempt->number == attempt) {
+        auto_free char *path = jobdir_path(d->paths.jobs, job_id, attempt);
+        watch_folder(j, path);
+        return 0;
+    }
+    if (jobdir_open(d->paths.jobs, job_id, attempt, &dir, NULL) < 0)
+        return 0;
+    int state = jobdir_state(dir, NULL);
+    if (state == JOBDIR_STARTED_ALIVE || state == JOBDIR_STARTING) {
+        log_line(LOG_WARN,
+                 "an attempt %" PRIu64
+                 ".%u runs that the store knows nothing of; it is told to end",
+                 job_id, attempt);
+        (void)jobdir_stop(dir, JOBDIR_STOP_CANCEL, NULL); /* swept again at the next start */
+        return 0;
+    }
+    if (state == JOBDIR_NEW && jobdir_claim(dir, &lock, NULL) < 0)
+        return 0;
+    (void)jobdir_remove(d->paths.jobs, job_id, attempt, NULL); /* swept again at the next start */
+    return 0;
+}
+
+static void sweep_garbage(void *user, const char *name)
+{
+    struct daemon *d = user;
+    log_line(LOG_WARN, "%s/%s is no attempt's folder and is left alone", d->paths.jobs, name);
+}
+
+void attempts_sweep(struct daemon *d)
+{
+    struct err e = ERR_INIT;
+    if (jobdir_scan(d->paths.jobs, sweep_one, sweep_garbage, d, &e) < 0)
+        log_line(LOG_ERROR, "%s", e.text);
+    for (size_t i = d->active_count; i > 0; i--)
+        if (i <= d->active_count) {
+            struct job *j = d->active[i - 1];
+            attempt_look(j);
+            if (j->attempt && j->state == JOB_ENDING && !j->attempt->exit_seen_boot_us) {
+                j->attempt->stop =
+                    true; /* asked before the last daemon ended, and not on disk for sure */
+                j->attempt->stop_reason = JOBDIR_STOP_CANCEL;
+                turn_todo(d, j);
+            }
+        }
+}

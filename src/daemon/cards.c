@@ -1,0 +1,549 @@
+/* Snapshot + store + plans under way + holders = the inventory. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "model/address.h"
+#include "model/expect.h"
+
+static void wrote(int r, const struct err *e)
+{
+    if (r < 0)
+        log_line(LOG_ERROR, "the store's cards: %s", e->text);
+}
+
+struct card_memory *cards_find(const struct daemon *d, const char *uuid)
+{
+    for (size_t i = 0; i < d->card_count; i++)
+        if (strcmp(d->cards[i]->row.uuid, uuid) == 0)
+            return d->cards[i];
+    return NULL;
+}
+
+/* Only the daemon that holds a card's lock hands it out. */
+static void lock_card(struct daemon *d, struct card_memory *m)
+{
+    struct err e = ERR_INIT;
+    m->lock_trouble[0] = '\0';
+    if (m->row.pool != POOL_QUEUE || m->lock.fd >= 0)
+        return;
+    if (card_lock_take(&m->lock, d->paths.driver_root, m->row.uuid, "divvyd", &e) < 0)
+        (void)snprintf(m->lock_trouble, sizeof m->lock_trouble, "%s",
+                       e.text); /* cut when too long */
+}
+
+static struct card_memory *remember(struct daemon *d, const struct card_row *row)
+{
+    struct card_memory *m = mem_new(sizeof *m);
+    m->row = *row;
+    m->lock.fd = -1;
+    ARRAY_ROOM(d->cards, d->card_alloc, d->card_count + 1);
+    size_t i = d->card_count++;
+    for (; i > 0 && d->cards[i - 1]->row.ordinal > row->ordinal; i--)
+        d->cards[i] = d->cards[i - 1];
+    d->cards[i] = m;
+    lock_card(d, m);
+    return m;
+}
+
+static int load_card(const struct card_row *row, void *arg)
+{
+    (void)remember(arg, row); /* it is in the list now */
+    return 0;
+}
+
+static int load_slice(const struct slice_row *row, void *arg)
+{
+    struct daemon *d = arg;
+    ARRAY_ROOM(d->slices, d->slice_alloc, d->slice_count + 1);
+    d->slices[d->slice_count++] = *row;
+    return 0;
+}
+
+int cards_load(struct daemon *d, struct err *e)
+{
+    int r = store_each_card(d->store, load_card, d, e);
+    return r < 0 ? r : store_each_slice(d->store, load_slice, d, e);
+}
+
+void cards_done(struct daemon *d)
+{
+    for (size_t i = 0; i < d->card_count; i++) {
+        card_lock_done(&d->cards[i]->lock);
+        card_done(&d->cards[i]->last);
+        free(d->cards[i]->owners);
+        free(d->cards[i]);
+    }
+    free(d->cards);
+    free(d->slices);
+    d->cards = NULL;
+    d->slices = NULL;
+    d->card_count = d->card_alloc = d->slice_count = d->slice_alloc = 0;
+    inventory_done(&d->inventory);
+}
+
+/* ---- slices and their generations ---- */
+
+static struct slice_row *find_row(const struct daemon *d, const char *uuid, uint32_t gi,
+                                  uint32_t ci)
+{
+    for (size_t i = 0; i < d->slice_count; i++)
+        if (d->slices[i].gi == gi && d->slices[i].ci == ci &&
+            strcmp(d->slices[i].card_uuid, uuid) == 0)
+            return &d->slices[i];
+    return NULL;
+}
+
+uint64_t cards_generation(const struct daemon *d, const char *card_uuid, uint32_t gi, uint32_t ci)
+{
+    const struct slice_row *row = find_row(d, card_uuid, gi, ci);
+    return row ? row->generation : 0;
+}
+
+static void end_row(struct daemon *d, struct slice_row *row)
+{
+    struct err e = ERR_INIT;
+    if (!turn_write(d))
+        return;
+    wrote(store_end_slice(d->store, row->generation, clock_now(), &e), &e);
+    *row = d->slices[--d->slice_count];
+}
+
+static void add_row(struct daemon *d, const struct card *c, const struct slice *s, bool adopted,
+                    uint64_t job_id)
+{
+    struct err e = ERR_INIT;
+    AUTO(text) struct text profile = TEXT_INIT;
+    struct slice_row row = { .gi = s->gi,
+                             .ci = s->ci,
+                             .profile_id = s->profile_id,
+                             .start = s->start,
+                             .units = s->units,
+                             .ci_profile_id = s->ci_profile_id,
+                             .ci_start = s->ci_start,
+                             .ci_slices = s->ci_slices,
+                             .adopted = adopted,
+                             .job_id = job_id };
+    if (!turn_write(d))
+        return;
+    memcpy(row.card_uuid, c->uuid, sizeof row.card_uuid);
+    memcpy(row.uuid, s->uuid, sizeof row.uuid);
+    slice_add_profile(&profile, c, s);
+    (void)snprintf(row.profile, sizeof row.profile, "%s",
+                   profile.buf); /* both sizes are the same */
+    struct now now = clock_now();
+    row.made_wall_us = now.wall_us;
+    int r = store_add_slice(d->store, &row, now, &row.generation, &e);
+    wrote(r, &e);
+    if (r == 0)
+        (void)load_slice(&row, d); /* cannot fail */
+}
+
+static bool row_is(const struct slice_row *row, const struct slice *s)
+{
+    return row->profile_id == s->profile_id && row->start == s->start &&
+           row->ci_start == s->ci_start && row->ci_slices == s->ci_slices;
+}
+
+/* What the driver shows against what the store knows: others may cut, too. */
+static void reconcile_slices(struct daemon *d, const struct card_memory *m)
+{
+    const struct card *c = &m->last;
+    if (c->health != CARD_OK || (c->mig_now && !(c->known & KNOW_SLICES)))
+        return;
+    for (size_t i = d->slice_count; i > 0; i--) {
+        struct slice_row *row = &d->slices[i - 1];
+        if (strcmp(row->card_uuid, c->uuid) != 0)
+            continue;
+        const struct slice *s = card_slice(c, row->gi, row->ci);
+        if (!s || !row_is(row, s))
+            end_row(d, row);
+    }
+    for (size_t i = 0; i < c->slice_count; i++)
+        if (c->slices[i].ci != NOT_AN_INSTANCE &&
+            !find_row(d, c->uuid, c->slices[i].gi, c->slices[i].ci))
+            add_row(d, c, &c->slices[i], true, 0);
+}
+
+void cards_step_done(struct daemon *d, const struct step *s, uint64_t job_id)
+{
+    struct card_memory *m = cards_find(d, s->card_uuid);
+    if (!m)
+        return;
+    card_expect(&m->last, s);
+    m->changed_boot_us = clock_now().boot_us;
+    d->inventory_stale = true;
+    if (s->kind == STEP_CI_CREATE) {
+        const struct slice *made = card_slice(&m->last, s->gi, s->ci);
+        if (made && !find_row(d, s->card_uuid, s->gi, s->ci))
+            add_row(d, &m->last, made, false, job_id);
+        return;
+    }
+    for (size_t i = d->slice_count; i > 0; i--) {
+        struct slice_row *row = &d->slices[i - 1];
+        if (strcmp(row->card_uuid, s->card_uuid) == 0 && !card_slice(&m->last, row->gi, row->ci))
+            end_row(d, row);
+    }
+}
+
+/* ---- snapshots ---- */
+
+static bool cut_is_on(const struct daemon *d, const char *uuid)
+{
+    if (!d->cutting)
+        return false;
+    const struct step *s = apply_next(&d->cutting->attempt->cut);
+    return s && strcmp(s->card_uuid, uuid) == 0;
+}
+
+static struct card_memory *see_card(struct daemon *d, const struct card *c)
+{
+    struct err e = ERR_INIT;
+    struct card_row row;
+    struct card_memory *m = cards_find(d, c->uuid);
+    bool known = m && m->seen && strcmp(m->row.bus_id, c->bus_id) == 0;
+    if (known || !turn_write(d))
+        return m;
+    enum card_pool pool = (enum card_pool)d->config.default_pool;
+    enum card_mode mode = (enum card_mode)d->config.default_mode;
+    for (size_t i = 0; i < d->config.card_count; i++) {
+        const struct config_card *wanted = &d->config.cards[i];
+        if (strcmp(wanted->which, c->uuid) != 0 && strcmp(wanted->which, c->bus_id) != 0)
+            continue;
+        pool = (enum card_pool)wanted->pool;
+        mode = (enum card_mode)wanted->mode;
+    }
+    int r = store_see_card(d->store, c, pool, mode, clock_now(), &row, &e);
+    wrote(r, &e);
+    if (r < 0)
+        return m;
+    if (!m)
+        return remember(d, &row);
+    m->row = row;
+    return m;
+}
+
+static void find_owners(struct daemon *d, struct card_memory *m)
+{
+    const struct card *c = &m->last;
+    free(m->owners);
+    m->owners = mem_new(c->process_count * sizeof *m->owners);
+    for (size_t i = 0; i < c->process_count; i++) {
+        const struct job *j = owner_of(d, &c->processes[i]);
+        m->owners[i] = j ? j->id : 0;
+    }
+}
+
+/* Puts what one card showed into the picture, unless it is older than what we did to it. */
+static void take_card(struct daemon *d, struct card *c, struct now taken)
+{
+    struct card_memory *m = see_card(d, c);
+    if (!m)
+        return;
+    m->present = true;
+    if (cut_is_on(d, c->uuid) || (m->changed_boot_us && taken.boot_us <= m->changed_boot_us)) {
+        children_refresh(&d->children);
+        return;
+    }
+    card_done(&m->last);
+    m->last = *c;
+    memset(c, 0, sizeof *c);
+    m->last.ordinal = m->row.ordinal;
+    m->seen = true;
+    find_owners(d, m);
+}
+
+/* A card that is not enumerated any more keeps its number. */
+static void miss_card(struct card_memory *m)
+{
+    struct card *c = &m->last;
+    if (!m->seen) {
+        memcpy(c->uuid, m->row.uuid, sizeof c->uuid);
+        memcpy(c->bus_id, m->row.bus_id, sizeof c->bus_id);
+        memcpy(c->board.name, m->row.name, sizeof c->board.name);
+        c->minor = UINT32_MAX;
+        c->numa_node = -1;
+        c->ordinal = m->row.ordinal;
+    }
+    c->health = CARD_LOST;
+    c->known = 0;
+    (void)snprintf(c->trouble, sizeof c->trouble, "%s",
+                   m->seen ? "the driver does not list it any more"
+                           : "the driver does not list it");
+    m->seen = true;
+}
+
+/* A lost card may have lost its UUID, too: then its place on the bus says which it was. */
+static void name_lost_card(const struct daemon *d, struct card *c)
+{
+    for (size_t i = 0; !c->uuid[0] && i < d->card_count; i++)
+        if (c->bus_id[0] && strcmp(d->cards[i]->row.bus_id, c->bus_id) == 0)
+            memcpy(c->uuid, d->cards[i]->row.uuid, sizeof c->uuid);
+}
+
+void cards_snapshot(struct daemon *d, struct snapshot *take)
+{
+    d->snapshot_came = true;
+    d->snapshot_taken = take->taken;
+    d->driver_trouble[0] = '\0';
+    memcpy(d->driver_version, take->driver_version, sizeof d->driver_version);
+    for (size_t i = 0; i < d->card_count; i++)
+        d->cards[i]->present = false;
+    for (size_t i = 0; i < take->card_count; i++) {
+        name_lost_card(d, &take->cards[i]);
+        if (take->cards[i].uuid[0])
+            take_card(d, &take->cards[i], take->taken);
+    }
+    snapshot_done(take);
+    for (size_t i = 0; i < d->card_count; i++)
+        if (!d->cards[i]->present)
+            miss_card(d->cards[i]);
+    cuts_recover(d);
+    for (size_t i = 0; i < d->card_count; i++)
+        if (!cut_is_on(d, d->cards[i]->row.uuid))
+            reconcile_slices(d, d->cards[i]);
+    d->inventory_stale = d->schedule = true;
+    attempts_clear(d);
+}
+
+void cards_silent(struct daemon *d, const struct driver_skip *card, bool silent)
+{
+    for (size_t i = 0; i < d->card_count; i++) {
+        struct card_memory *m = d->cards[i];
+        if (!(card->uuid[0] && strcmp(card->uuid, m->row.uuid) == 0) &&
+            !(card->bus_id[0] && strcmp(card->bus_id, m->row.bus_id) == 0))
+            continue;
+        log_line(LOG_WARN, "gpu%u %s", m->row.ordinal,
+                 silent ? "does not answer the driver and is left out" : "answers again");
+        m->silent = silent;
+        if (silent)
+            m->last.health = CARD_UNRESPONSIVE;
+    }
+    d->inventory_stale = d->schedule = true;
+}
+
+void cards_quarantine(struct daemon *d, const char *uuid, const char *why)
+{
+    struct err e = ERR_INIT;
+    struct card_memory *m = cards_find(d, uuid);
+    if (!m)
+        return;
+    (void)snprintf(m->row.quarantine, sizeof m->row.quarantine, "%s", why); /* cut when too long */
+    log_line(LOG_ERROR, "gpu%u takes no more jobs: %s", m->row.ordinal, why);
+    if (turn_write(d))
+        wrote(store_set_card_quarantine(d->store, uuid, m->row.quarantine, &e), &e);
+    d->inventory_stale = true;
+}
+
+/* ---- the inventory ---- */
+
+static void expect_cuts(const struct daemon *d, struct card *c)
+{
+    for (size_t i = 0; i < d->active_count; i++) {
+        const struct attempt *a = d->active[i]->attempt;
+        if (!a->cut_open || a->cut.state != APPLY_GOING)
+            continue;
+        for (size_t k = a->cut.at; k < a->cut.plan.count; k++)
+            if (strcmp(a->cut.plan.steps[k].card_uuid, c->uuid) == 0)
+                card_expect(c, &a->cut.plan.steps[k]);
+    }
+}
+
+static void fill_card(struct daemon *d, const struct card_memory *m, struct inventory_card *ret)
+{
+    card_copy(&m->last, &ret->card);
+    expect_cuts(d, &ret->card);
+    ret->pool = m->row.pool;
+    ret->mode = m->row.mode;
+    ret->owners_known = true;
+    const char *why = m->row.quarantine[0] ? m->row.quarantine : m->lock_trouble;
+    ret->quarantined = why[0] != '\0';
+    memcpy(ret->quarantine, why, sizeof ret->quarantine);
+    ret->slices = mem_new(ret->card.slice_count * sizeof *ret->slices);
+    for (size_t i = 0; i < ret->card.slice_count; i++) {
+        const struct slice *s = &ret->card.slices[i];
+        const struct slice_row *row = find_row(d, m->row.uuid, s->gi, s->ci);
+        ret->slices[i].generation = row ? row->generation : 0;
+        ret->slices[i].adopted = row && row->adopted;
+    }
+}
+
+static void hold_by_job(struct hold *h, const struct job *j, uint32_t task)
+{
+    const struct attempt *a = j->attempt;
+    *h = (struct hold){ .kind = HOLD_JOB, .job_id = j->id, .attempt = a->number, .task = task };
+    (void)snprintf(h->user, sizeof h->user, "%s", j->user); /* a longer name is cut */
+    (void)snprintf(h->name, sizeof h->name, "%s", j->name); /* fits */
+    h->since_boot_us = a->started_boot_us ? a->started_boot_us : a->placed_boot_us;
+    if (j->limit_us)
+        h->until_boot_us = h->since_boot_us + j->limit_us;
+}
+
+static void hold_placed(struct inventory_card *c, const struct placed *item, const struct job *j)
+{
+    if (item->whole) {
+        hold_by_job(&c->hold, j, item->task);
+        return;
+    }
+    for (size_t i = 0; i < c->card.slice_count; i++) {
+        const struct slice *s = &c->card.slices[i];
+        bool same = item->gi != NOT_AN_INSTANCE ? s->gi == item->gi && s->ci == item->ci
+                                                : s->profile_id == item->profile_id;
+        if (same && s->start == item->start)
+            hold_by_job(&c->slices[i].hold, j, item->task);
+    }
+}
+
+static void hold_foreign(struct hold *h, const struct gpu_process *p)
+{
+    if (h->kind != HOLD_NONE)
+        return;
+    h->kind = HOLD_FOREIGN;
+    h->pid = p->pid;
+    memcpy(h->name, p->name, sizeof p->name);
+    (void)snprintf(h->user, sizeof h->user, "%d",
+                   (int)p->uid); /* a name is looked up for people only */
+}
+
+/* Processes that no job owns keep their card or slice from being handed out. */
+static void hold_strangers(const struct card_memory *m, struct inventory_card *c)
+{
+    for (size_t i = 0; i < m->last.process_count && m->owners; i++) {
+        const struct gpu_process *p = &m->last.processes[i];
+        if (m->owners[i])
+            continue;
+        if (p->gi == NOT_AN_INSTANCE)
+            hold_foreign(&c->hold, p);
+        for (size_t k = 0; k < c->card.slice_count; k++)
+            if (c->card.slices[k].gi == p->gi && c->card.slices[k].ci == p->ci)
+                hold_foreign(&c->slices[k].hold, p);
+    }
+}
+
+/* Vanished cards that nobody wanted are of no interest. */
+static bool shown(const struct card_memory *m)
+{
+    return m->seen && (m->present || m->row.pool != POOL_OFF);
+}
+
+static void note_idle(struct card_memory *m, struct inventory_card *c, struct now now)
+{
+    if (!inventory_card_free(c))
+        m->idle_since_boot_us = 0;
+    else if (!m->idle_since_boot_us)
+        m->idle_since_boot_us = now.boot_us;
+    c->idle_since_boot_us = m->idle_since_boot_us;
+    if (m->row.pool != POOL_QUEUE && m->lock.fd >= 0 && inventory_card_free(c))
+        card_lock_done(&m->lock);
+}
+
+void cards_rebuild(struct daemon *d)
+{
+    struct inventory *inv = &d->inventory;
+    size_t n = 0;
+    inventory_done(inv);
+    d->inventory_stale = false;
+    inv->now = clock_now();
+    inv->from_daemon = true;
+    memcpy(inv->driver_version, d->driver_version, sizeof inv->driver_version);
+    inv->cards = mem_new(d->card_count * sizeof *inv->cards);
+    for (size_t i = 0; i < d->card_count; i++)
+        if (shown(d->cards[i]))
+            fill_card(d, d->cards[i], &inv->cards[n++]);
+    inv->card_count = n;
+    for (size_t i = 0; i < d->active_count; i++) {
+        const struct job *j = d->active[i];
+        for (size_t k = 0; k < j->attempt->place.count; k++) {
+            const struct placed *item = &j->attempt->place.items[k];
+            struct inventory_card *c = inventory_uuid(inv, item->card_uuid);
+            if (c)
+                hold_placed(c, item, j);
+        }
+    }
+    for (size_t i = 0, k = 0; i < d->card_count; i++)
+        if (shown(d->cards[i])) {
+            struct inventory_card *c = &inv->cards[k++];
+            hold_strangers(d->cards[i], c);
+            note_idle(d->cards[i], c, inv->now);
+        }
+}
+
+/* Is any process on that part of the card, by a snapshot that is young enough? */
+static bool placed_clear(const struct daemon *d, const struct placed *item, int64_t since_boot_us)
+{
+    const struct card_memory *m = cards_find(d, item->card_uuid);
+    if (!m || m->last.health != CARD_OK)
+        return true; /* nothing can be asked of it, and it takes no job */
+    if (d->snapshot_taken.boot_us <= since_boot_us)
+        return false;
+    for (size_t i = 0; i < m->last.process_count && m->owners; i++) {
+        const struct gpu_process *p = &m->last.processes[i];
+        bool on_it = item->whole || (p->gi == item->gi && p->ci == item->ci);
+        if (on_it && m->owners[i])
+            return false;
+    }
+    return true;
+}
+
+bool cards_clear(const struct daemon *d, const struct place *p, int64_t since_boot_us)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (!d->driver_trouble[0] && !placed_clear(d, &p->items[i], since_boot_us))
+            return false;
+    return true;
+}
+
+/* ---- pool and mode ---- */
+
+static int check_mode(const struct card_memory *m, int mode, struct err *e)
+{
+    if (mode == MODE_SLICES && m->seen && m->last.health == CARD_OK && !m->last.mig_capable)
+        return err_set(e, -EINVAL, "gpu%u (%s) has no MIG and cannot be cut; its mode can be whole",
+                       m->row.ordinal, board_short_name(&m->last.board));
+    return 0;
+}
+
+static int set_pool(struct daemon *d, struct card_memory *m, enum card_pool pool, struct err *e)
+{
+    struct err busy = ERR_INIT;
+    int r = 0;
+    if (pool == POOL_QUEUE && m->lock.fd < 0)
+        r = card_lock_take(&m->lock, d->paths.driver_root, m->row.uuid, "divvyd", &busy);
+    if (r < 0)
+        return err_set(e, r, "gpu%u stays in pool %s: %s", m->row.ordinal,
+                       card_pool_word(m->row.pool), busy.text);
+    r = store_set_card_pool(d->store, m->row.uuid, pool, e);
+    if (r < 0)
+        return r;
+    m->row.pool = pool;
+    m->lock_trouble[0] = '\0';
+    return 0;
+}
+
+int cards_set(struct daemon *d, uint32_t ordinal, int pool, int mode, struct err *e)
+{
+    struct card_memory *m = NULL;
+    for (size_t i = 0; i < d->card_count; i++)
+        if (d->cards[i]->row.ordinal == ordinal)
+            m = d->cards[i];
+    if (!m)
+        return err_set(e, -ENOENT, "there is no gpu%u here; divvy gpus shows what there is",
+                       ordinal);
+    if (!turn_write(d))
+        return err_set(e, -ENOSPC, "the store takes no change at the moment; try again");
+    int r = check_mode(m, mode, e);
+    if (r == 0 && pool >= 0)
+        r = set_pool(d, m, (enum card_pool)pool, e);
+    if (r == 0 && mode >= 0) {
+        r = store_set_card_mode(d->store, m->row.uuid, (enum card_mode)mode, e);
+        if (r == 0)
+            m->row.mode = (enum card_mode)mode;
+    }
+    d->inventory_stale = d->schedule = true;
+    return r;
+}

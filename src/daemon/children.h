@@ -1,0 +1,86 @@
+/*
+ * children.h - the two children that hold the driver, kept alive and watched.
+ *
+ * `watch` takes snapshots and tells events; `act` carries out one step at a
+ * time. A third, `probe`, lives for one question: does a card that stopped
+ * answering answer again? The loop never waits for any of them. When a call
+ * on a card takes longer than the configured limit, the child is abandoned,
+ * the card is `unresponsive` and left out of every later snapshot until a
+ * probe gets through to it; the other cards go on.
+ *
+ *     children_open(&c, event, &settings, &events, ctx, e);
+ *     children_step(&c, step, e);      // answer: events.step
+ *     children_refresh(&c);            // answer: events.snapshot
+ */
+#ifndef DIVVY_DAEMON_CHILDREN_H
+#define DIVVY_DAEMON_CHILDREN_H
+
+#include <systemd/sd-event.h>
+
+#include "driver/child.h"
+
+struct children_settings {
+    const char *program;       /* path of divvyd */
+    char *const *options;      /* its options for a child (--nvml …); NULL-terminated */
+    int64_t call_limit_us;     /* a driver call past this marks its card unresponsive */
+    int64_t step_limit_us;     /* the same for a step: a mode change with its reset takes long */
+    int64_t snapshot_every_us; /* without being asked */
+    int64_t probe_every_us;    /* how often a silent card is tried again */
+};
+
+/* What the children report; called from the loop. */
+struct children_events {
+    /* All cards. Taken over by the callee (snapshot_done). */
+    void (*snapshot)(void *ctx, struct snapshot *take);
+    /* No snapshot could be taken at all: no driver, wrong versions. */
+    void (*no_driver)(void *ctx, const struct err *why);
+    /* The step that was asked: code as driver_step. -ETIMEDOUT: it never came back. */
+    void (*step)(void *ctx, int code, const struct step *done, const struct err *why);
+    void (*event)(void *ctx, const struct driver_event *ev);
+    /* A card stopped answering (or answers again). `card` names it by whatever is known. */
+    void (*silent)(void *ctx, const struct driver_skip *card, bool silent);
+};
+
+struct child_slot {
+    struct children *owner;
+    enum driver_child_kind kind;
+    struct driver_child *child; /* NULL: not running */
+    sd_event_source *io;
+    bool told_no_driver;
+};
+
+struct children {
+    struct children_settings settings;
+    const struct children_events *events;
+    void *ctx;
+    sd_event *event;
+    sd_event_source *tick;
+    struct child_slot watch, act, probe;
+    struct driver_skip *silent; /* cards left out */
+    size_t silent_count, silent_alloc;
+    struct driver_skip probed; /* what `probe` is asking about */
+    struct driver_skip *known; /* every card of the last snapshot, for the probe's skip list */
+    size_t known_count, known_alloc;
+    int64_t probed_boot_us; /* last try */
+    bool step_open;         /* a step was sent and nothing came back yet */
+    bool refresh_open;      /* a snapshot was asked and did not come yet */
+    bool refresh_again;     /* asked once more meanwhile */
+    int64_t
+        restart_boot_us; /* not before this: a child that dies at once is not restarted in a loop */
+};
+
+/* Starts both children. Strings and arrays of `settings` are borrowed until children_close. */
+int children_open(struct children *c, sd_event *event, const struct children_settings *settings,
+                  const struct children_events *events, void *ctx, struct err *e);
+void children_close(struct children *c);
+
+/* Asks for a snapshot that is taken after this call. Calls in between are one. */
+void children_refresh(struct children *c);
+
+/* Hands a step to `act`. -EBUSY while one is open; -EPIPE when there is no child now. */
+int children_step(struct children *c, const struct step *s, struct err *e);
+
+/* `watch` lets go of NVML until the next snapshot: before a reset or a mode change. */
+void children_release(struct children *c);
+
+#endif

@@ -1,0 +1,260 @@
+/*
+ * daemon.h - divvyd: compare wanted with actual, take one step, repeat.
+ *
+ * Three truths: the hardware (children.h), the store, the job folders. The
+ * loop holds a picture of all three in memory. Whatever happens (a request, a
+ * snapshot, an exit, a timer) changes the picture and writes the change into
+ * the open transaction; at the end of the turn (turn.c) the transaction is
+ * committed, and only then is anything answered, sent or started. A commit
+ * that fails throws the picture away and reads it again, as a start does.
+ *
+ * Who does what:
+ *     main.c      options, opening and closing
+ *     turn.c      the order of things in one turn
+ *     cards.c     snapshot + store = the inventory
+ *     jobs.c      live jobs and their transitions
+ *     cuts.c      plans on their way through `act`
+ *     attempts.c  job folders, supervisors, exits
+ *     bind.c      what a task is told and may open
+ *     accounts.c  who may charge whom
+ *     answers.c   what the API is told
+ *
+ * All of it runs in one thread. Nothing here blocks but the commit.
+ */
+#ifndef DIVVY_DAEMON_DAEMON_H
+#define DIVVY_DAEMON_DAEMON_H
+
+#include <systemd/sd-event.h>
+
+#include "api/api.h"
+#include "apply/apply.h"
+#include "apply/lock.h"
+#include "base/map.h"
+#include "cgroup/gate.h"
+#include "config/divvyd.h"
+#include "daemon/children.h"
+#include "jobdir/jobdir.h"
+#include "sched/sched.h"
+#include "store/cards.h"
+#include "store/jobs.h"
+#include "store/journal.h"
+#include "store/store.h"
+#include "store/usage.h"
+
+/* Where this Divvy lives; all owned. */
+struct paths {
+    char *root;        /* "/" or a private root */
+    char *config;      /* ROOT/etc/divvy/divvy.yaml */
+    char *state;       /* ROOT/var/lib/divvy */
+    char *jobs;        /* ROOT/var/lib/divvy/jobs */
+    char *run;         /* ROOT/run/divvy */
+    char *attach;      /* ROOT/run/divvy/jobs */
+    char *socket;      /* ROOT/run/divvy/divvyd.sock */
+    char *driver_root; /* where /dev and /proc of the driver stand */
+    char *self;        /* this program */
+    char *supervisor;  /* divvy-supervise */
+};
+
+/* What the daemon remembers of a card beside its last snapshot. */
+struct card_memory {
+    struct card_row row;
+    struct card last;        /* as it was last seen, brought up to date by steps */
+    uint64_t *owners;        /* job of each process of `last`; 0: none of ours */
+    bool present;            /* in the last snapshot */
+    bool seen;               /* `last` was filled at least once */
+    bool silent;             /* does not answer the driver */
+    int64_t changed_boot_us; /* a step on it was answered then: older snapshots say nothing of it */
+    int64_t idle_since_boot_us; /* 0: somebody holds it */
+    struct card_lock lock;      /* held while the card is in pool queue */
+    char lock_trouble[160];     /* why it is not held; "" */
+};
+
+/* One attempt that is alive: from its place to its end. */
+struct attempt {
+    uint32_t number;
+    struct place place;
+    int64_t placed_boot_us;
+    int64_t started_boot_us, started_wall_us; /* 0: not yet */
+    struct apply cut;                         /* the plan of its slices */
+    bool cut_open;                            /* it is not over: `cut` is set */
+    uint64_t plan_id;                         /* its journal; 0: nothing to cut */
+    bool launch;    /* after the commit: make the folder and start the supervisor */
+    bool stop;      /* after the commit: write the `stop` file */
+    bool remove;    /* after the commit: remove the folder; the attempt is over */
+    bool cancelled; /* cancelled while its slices are cut */
+    enum jobdir_stop stop_reason;
+    struct job_exit exit;      /* kind EXIT_NONE until it is known */
+    int64_t exit_seen_boot_us; /* the slices are free after a snapshot younger than this */
+    pid_t supervisor;          /* 0: not known */
+    char isolation[16];        /* "" until it started */
+    sd_event_source *watch;    /* inotify on its folder */
+};
+
+/* A job that has not ended. Pending ones cost this, their name, and sched's part. */
+struct job {
+    struct daemon *daemon;
+    uint64_t id;
+    uid_t uid;
+    gid_t gid;
+    const char *user, *account; /* interned */
+    char *name;                 /* owned */
+    char *reason;               /* owned, or NULL */
+    struct request request;
+    int64_t limit_us;
+    int64_t submit_wall_us;
+    enum job_state state, verdict;
+    uint32_t attempts;       /* number of the last one */
+    struct attempt *attempt; /* NULL while pending */
+};
+
+enum owed_kind { OWED_SUBMITTED, OWED_OK, OWED_ERROR };
+
+/* An answer to be given after the commit. */
+struct owed {
+    struct api_request *request;
+    enum owed_kind kind;
+    uint64_t id;
+    char *note; /* or NULL */
+    struct err err;
+};
+
+struct daemon {
+    struct paths paths;
+    struct divvyd_config config;
+    bool private_root; /* not root: own uid only, no user switch */
+    int64_t started_wall_us;
+    sd_event *event;
+    sd_event_source *turn, *api_io, *api_timer, *wake_timer, *look_timer, *sigterm, *sigint,
+        *sighup;
+    struct store *store;
+    struct api *api;
+    struct sched *sched;
+    struct children children;
+    char **child_options;
+    enum isolation isolation; /* what the gate gives here */
+    char isolation_why[ERR_TEXT_MAX];
+    struct cgroup_host cgroup_host;
+    char *cgroup_root; /* "": no cgroups; isolation_why or tracking tells */
+
+    /* The picture. */
+    struct card_memory **cards; /* by ordinal */
+    size_t card_count, card_alloc;
+    struct slice_row *slices; /* living ones */
+    size_t slice_count, slice_alloc;
+    char driver_version[32];
+    char driver_trouble[ERR_TEXT_MAX]; /* "": fine */
+    bool snapshot_came;                /* at least one since the start */
+    struct now snapshot_taken;
+    struct inventory inventory;
+    struct map jobs;  /* id -> struct job */
+    struct map words; /* interned users and accounts */
+    uint64_t ended[JOB_STATES];
+    struct job **active; /* jobs with an attempt, oldest attempt first */
+    size_t active_count, active_alloc;
+    struct job *cutting; /* whose step is with `act` now, or about to be sent */
+    bool send_step;      /* after the commit: hand it over */
+
+    /* What this turn has to do. */
+    bool inventory_stale, schedule, recover_cuts;
+    bool look_soon; /* something of a dead supervisor is being killed */
+    struct owed *owed;
+    size_t owed_count, owed_alloc;
+    struct job **todo; /* jobs with launch, stop or remove set */
+    size_t todo_count, todo_alloc;
+    int64_t stalled_until_us; /* the store took no write: nothing is tried before */
+
+    /* What an answer borrowed until the next turn. */
+    struct job_spec view_spec;
+    struct place view_place;
+    char *view_words[8];
+};
+
+/* ---- turn.c ---- */
+int turn_open(struct daemon *d, struct err *e);
+/* Begins the turn's transaction unless it is open. False: the store takes no write now. */
+bool turn_write(struct daemon *d);
+void turn_owe(struct daemon *d, const struct owed *o);
+void turn_todo(struct daemon *d, struct job *j);
+
+/* ---- cards.c ---- */
+int cards_load(struct daemon *d, struct err *e);
+void cards_done(struct daemon *d);
+void cards_snapshot(struct daemon *d, struct snapshot *take);
+void cards_silent(struct daemon *d, const struct driver_skip *card, bool silent);
+/* A step was carried out: the picture and the store's slices follow. */
+void cards_step_done(struct daemon *d, const struct step *s, uint64_t job_id);
+struct card_memory *cards_find(const struct daemon *d, const char *uuid);
+/* Makes the inventory anew from what is remembered, the plans under way and who holds what. */
+void cards_rebuild(struct daemon *d);
+int cards_set(struct daemon *d, uint32_t ordinal, int pool, int mode, struct err *e);
+void cards_quarantine(struct daemon *d, const char *uuid, const char *why);
+/* The generation of a living slice; 0: not known. */
+uint64_t cards_generation(const struct daemon *d, const char *card_uuid, uint32_t gi, uint32_t ci);
+/* Does the driver list a process on any part of this place, in a snapshot younger than `since`? */
+bool cards_clear(const struct daemon *d, const struct place *p, int64_t since_boot_us);
+
+/* ---- owners.c ---- */
+/* The live job that a process belongs to, by its cgroup, its ancestors or its mark; NULL: none of ours. */
+struct job *owner_of(struct daemon *d, const struct gpu_process *p);
+
+/* ---- jobs.c ---- */
+int jobs_load(struct daemon *d, struct err *e);
+void jobs_done(struct daemon *d);
+struct job *jobs_find(const struct daemon *d, uint64_t id);
+/* Enters a new job; its row is already in the transaction. */
+struct job *jobs_add(struct daemon *d, const struct job_row *row);
+/*
+ * The only way a live job changes state: asks job_next_state, writes, wakes
+ * whoever waits. `reason` NULL keeps the one that is there. A job that ended
+ * is forgotten at the end of the turn. False: the store failed.
+ */
+bool job_move(struct job *j, enum job_event ev, const char *reason);
+bool job_cancel(struct job *j, const char *who, struct err *e);
+/* Starts what can start. */
+void jobs_schedule(struct daemon *d);
+
+/* ---- cuts.c ---- */
+void cut_begin(struct job *j, const struct plan *p);
+int cut_load(struct job *j, struct err *e);
+void cut_step_answer(struct daemon *d, int code, const struct step *done, const struct err *why);
+/* Journals the next step of the oldest plan, when `act` is free. Before the commit. */
+void cuts_prepare(struct daemon *d);
+/* Hands it over. After the commit. */
+void cuts_send(struct daemon *d);
+/* With a fresh snapshot: were steps done whose answer got lost? */
+void cuts_recover(struct daemon *d);
+void cut_cancel(struct job *j);
+
+/* ---- attempts.c ---- */
+struct attempt *attempt_new(struct job *j, uint32_t number, const struct place *p);
+void attempt_free(struct job *j);
+/* Compares the folder with the picture and moves the job where it stands. */
+void attempt_look(struct job *j);
+/* Folders of attempts that the store does not know, or knows as ended. */
+void attempts_sweep(struct daemon *d);
+/* After the commit. */
+void attempt_carry_out(struct job *j);
+/* A snapshot came: are the slices of ended attempts free? */
+void attempts_clear(struct daemon *d);
+
+/* ---- bind.c ---- */
+/* Fills tasks, environment and devices of `spec` from its place. */
+int bind_tasks(struct daemon *d, const struct job *j, struct jobdir_spec *spec, struct err *e);
+
+/* ---- accounts.c ---- */
+void accounts_load(struct daemon *d);
+int accounts_usage_load(struct daemon *d, struct err *e);
+/*
+ * The account that `who` charges: the named one if he may, else his own.
+ * Interned. -EPERM, -ENOENT with a sentence.
+ */
+int account_of(struct daemon *d, const struct api_caller *who, const char *named, const char **ret,
+               struct err *e);
+const char *intern(struct daemon *d, const char *word);
+const char *user_name(struct daemon *d, uid_t uid);
+
+/* ---- answers.c ---- */
+extern const struct api_ops daemon_api_ops;
+void answers_forget(struct daemon *d);
+
+#endif

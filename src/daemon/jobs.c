@@ -1,0 +1,268 @@
+/* Live jobs, and the only place where they change state. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "model/charge.h"
+
+struct job *jobs_find(const struct daemon *d, uint64_t id)
+{
+    return map_get(&d->jobs, id);
+}
+
+static void job_free(struct job *j)
+{
+    if (j->attempt)
+        attempt_free(j);
+    free(j->name);
+    free(j->reason);
+    free(j);
+}
+
+void jobs_done(struct daemon *d)
+{
+    struct job *j;
+    for (size_t i = 0; (j = map_next(&d->jobs, &i));)
+        job_free(j);
+    map_done(&d->jobs);
+    free(d->active);
+    d->active = NULL;
+    d->active_count = d->active_alloc = 0;
+    sched_free(d->sched);
+    d->sched = NULL;
+}
+
+static void queue_job(struct daemon *d, const struct job *j)
+{
+    struct sched_job s = { .id = j->id,
+                           .uid = j->uid,
+                           .account = j->account,
+                           .request = &j->request,
+                           .limit_us = j->limit_us };
+    sched_add(d->sched, &s);
+}
+
+struct job *jobs_add(struct daemon *d, const struct job_row *row)
+{
+    struct job *j = mem_new(sizeof *j);
+    *j = (struct job){ .daemon = d,
+                       .id = row->id,
+                       .uid = row->uid,
+                       .gid = row->gid,
+                       .user = intern(d, row->user),
+                       .account = intern(d, row->account),
+                       .name = text_dup(row->name),
+                       .request = row->request,
+                       .limit_us = row->limit_us,
+                       .submit_wall_us = row->submit_wall_us,
+                       .state = row->state,
+                       .verdict = row->verdict,
+                       .attempts = row->last.attempt };
+    if (row->reason && row->reason[0])
+        j->reason = text_dup(row->reason);
+    map_put(&d->jobs, j->id, j);
+    queue_job(d, j);
+    return j;
+}
+
+/* An attempt that was alive when the last daemon ended. */
+static void load_attempt(struct job *j, const struct attempt_row *row)
+{
+    struct daemon *d = j->daemon;
+    bool this_boot = strcmp(row->boot_id, clock_boot_id()) == 0;
+    struct attempt *a = attempt_new(j, row->attempt, &row->place);
+    a->placed_boot_us = this_boot ? row->placed_boot_us : 0;
+    a->started_boot_us = this_boot ? row->started_boot_us : 0;
+    a->started_wall_us = row->started_wall_us;
+    a->exit = row->exit;
+    int64_t since = a->started_boot_us ? a->started_boot_us : a->placed_boot_us;
+    sched_start(d->sched, j->id, charge_dominant_ppm(&a->place),
+                since ? since : clock_now().boot_us);
+}
+
+static int load_job(const struct job_row *row, void *arg)
+{
+    struct daemon *d = arg;
+    struct job *j = jobs_add(d, row);
+    if (j->state != JOB_PENDING)
+        load_attempt(j, &row->last);
+    return 0;
+}
+
+int jobs_load(struct daemon *d, struct err *e)
+{
+    struct sched_policy policy = SCHED_POLICY_DEFAULT;
+    policy.half_life_us = d->config.half_life_us;
+    policy.mode_hold_us = d->config.mode_hold_us;
+    d->sched = sched_new(&policy);
+    accounts_load(d);
+    int r = accounts_usage_load(d, e);
+    if (r == 0)
+        r = store_each_live_job(d->store, load_job, d, e);
+    for (size_t i = 0; r == 0 && i < d->active_count; i++) {
+        struct err cut = ERR_INIT;
+        struct job *j = d->active[i];
+        if (j->state == JOB_PREPARING && cut_load(j, &cut) < 0)
+            log_line(LOG_WARN, "%s", cut.text);
+    }
+    d->inventory_stale = d->schedule = true;
+    return r;
+}
+
+static void set_reason(struct job *j, const char *reason)
+{
+    if (!reason)
+        return;
+    free(j->reason);
+    j->reason = text_dup(reason);
+}
+
+/* Back to the queue, or gone: the attempt is over either way. */
+static void leave_attempt(struct job *j, struct now now)
+{
+    struct daemon *d = j->daemon;
+    struct err e = ERR_INIT;
+    struct attempt *a = j->attempt;
+    int64_t end = a->exit.ended_boot_us ? a->exit.ended_boot_us : now.boot_us;
+    uint64_t charge = 0;
+    if (a->started_boot_us && end > a->started_boot_us)
+        charge = charge_dominant_ppm(&a->place) * (uint64_t)(end - a->started_boot_us);
+    enum job_state outcome = j->state == JOB_PENDING ? JOB_PENDING : j->verdict;
+    const struct job_exit *x = a->exit.kind == EXIT_NONE ? NULL : &a->exit;
+    if (store_end_attempt(d->store, j->id, a->number, outcome, x, charge, now, &e) < 0)
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+    if (j->state == JOB_PENDING)
+        sched_requeue(d->sched, j->id, end);
+    else
+        sched_end(d->sched, j->id, end);
+    struct sched_account account;
+    if (sched_account(d->sched, j->account, now, &account) &&
+        store_set_usage(d->store, j->account, USAGE_OF_ALL, account.used_card_us, now, &e) < 0)
+        log_line(LOG_ERROR, "usage of %s: %s", j->account, e.text);
+    d->inventory_stale = d->schedule = true;
+}
+
+bool job_move(struct job *j, enum job_event ev, const char *reason)
+{
+    struct daemon *d = j->daemon;
+    struct err e = ERR_INIT;
+    struct now now = clock_now();
+    enum job_state to = j->state;
+    if (!turn_write(d))
+        return false;
+    if (job_next_state(j->state, ev, j->verdict, &to, &e) < 0) {
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+        return false;
+    }
+    enum job_state verdict = to == JOB_ENDING ? j->verdict : JOB_PENDING;
+    if (store_set_state(d->store, j->id, to, verdict, reason, now, &e) < 0) {
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+        return false;
+    }
+    j->state = to;
+    set_reason(j, reason);
+    if (job_state_ended(to)) {
+        d->ended[to]++;
+        if (!j->attempt)
+            sched_remove(d->sched, j->id);
+        turn_todo(d, j);
+    }
+    if (j->attempt && (job_state_ended(to) || to == JOB_PENDING))
+        leave_attempt(j, now);
+    if (to == JOB_PENDING && j->attempt)
+        attempt_free(j);
+    api_job_changed(d->api, j->id);
+    return true;
+}
+
+static bool stop_running(struct job *j, const char *reason)
+{
+    j->verdict = JOB_CANCELLED;
+    if (!job_move(j, JOB_EV_STOP, reason))
+        return false;
+    j->attempt->stop = true;
+    j->attempt->stop_reason = JOBDIR_STOP_CANCEL;
+    turn_todo(j->daemon, j);
+    return true;
+}
+
+bool job_cancel(struct job *j, const char *who, struct err *e)
+{
+    auto_free char *reason = text_fmt("cancelled by %s", who);
+    bool done = true;
+    switch (j->state) {
+    case JOB_PENDING:
+        j->verdict = JOB_CANCELLED;
+        done = job_move(j, JOB_EV_DROP, reason);
+        break;
+    case JOB_PREPARING:
+        done = turn_write(j->daemon);
+        if (done && j->attempt->cut_open)
+            cut_cancel(j);
+        break;
+    case JOB_STARTING:
+    case JOB_RUNNING:
+        done = stop_running(j, reason);
+        break;
+    default:
+        err_set(e, -EALREADY, "job %" PRIu64 " is ending already", j->id);
+        return false;
+    }
+    if (!done)
+        err_set(e, -ENOSPC, "the store takes no change at the moment; try again");
+    return done;
+}
+
+/* Everything is there: it may be started after the commit. */
+static void start_ready(struct job *j)
+{
+    if (job_move(j, JOB_EV_READY, NULL)) {
+        j->attempt->launch = true;
+        turn_todo(j->daemon, j);
+    }
+}
+
+static bool start_job(struct daemon *d, const struct sched_decision *s)
+{
+    struct err e = ERR_INIT;
+    struct now now = clock_now();
+    struct job *j = jobs_find(d, s->job_id);
+    if (!j || !turn_write(d))
+        return false;
+    struct attempt *a = attempt_new(j, j->attempts + 1, &s->place);
+    a->placed_boot_us = now.boot_us;
+    if (store_add_attempt(d->store, j->id, a->number, &a->place, now, &e) < 0) {
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+        attempt_free(j);
+        return false;
+    }
+    sched_start(d->sched, j->id, charge_dominant_ppm(&a->place), now.boot_us);
+    if (!job_move(j, JOB_EV_PLACE, ""))
+        return false;
+    if (s->plan.count)
+        cut_begin(j, &s->plan);
+    else
+        start_ready(j);
+    cards_rebuild(d);
+    return true;
+}
+
+void jobs_schedule(struct daemon *d)
+{
+    struct now now = clock_now();
+    if (d->inventory_stale)
+        cards_rebuild(d);
+    d->schedule = false;
+    sched_cycle(d->sched, now);
+    for (bool going = true; going;) {
+        struct sched_decision s;
+        if (sched_next(d->sched, &d->inventory, now, &s) <= 0)
+            break;
+        going = start_job(d, &s);
+        sched_decision_done(&s);
+    }
+}

@@ -1,0 +1,231 @@
+/* One turn: decide, commit, and only then answer, send and start. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "base/log.h"
+
+#define ROUNDS_MAX 64
+#define STALL_US CLOCK_SECOND
+
+bool turn_write(struct daemon *d)
+{
+    struct err e = ERR_INIT;
+    if (clock_now().boot_us < d->stalled_until_us)
+        return false;
+    if (store_is_open(d->store))
+        return true;
+    if (store_begin(d->store, &e) == 0)
+        return true;
+    log_line(LOG_ERROR, "%s", e.text);
+    d->stalled_until_us = clock_now().boot_us + STALL_US;
+    return false;
+}
+
+void turn_owe(struct daemon *d, const struct owed *o)
+{
+    ARRAY_ROOM(d->owed, d->owed_alloc, d->owed_count + 1);
+    d->owed[d->owed_count++] = *o;
+}
+
+void turn_todo(struct daemon *d, struct job *j)
+{
+    for (size_t i = 0; i < d->todo_count; i++)
+        if (d->todo[i] == j)
+            return;
+    ARRAY_ROOM(d->todo, d->todo_alloc, d->todo_count + 1);
+    d->todo[d->todo_count++] = j;
+}
+
+static void answer(const struct owed *o)
+{
+    switch (o->kind) {
+    case OWED_SUBMITTED:
+        api_answer_submitted(o->request, o->id, o->note);
+        break;
+    case OWED_OK:
+        api_answer_ok(o->request, o->note);
+        break;
+    case OWED_ERROR:
+        api_answer_error(o->request, &o->err);
+        break;
+    }
+}
+
+/* Gives every answer of this turn; with `failed`, what was written was not kept. */
+static void answer_all(struct daemon *d, const struct err *failed)
+{
+    for (size_t i = 0; i < d->owed_count; i++) {
+        struct owed *o = &d->owed[i];
+        if (failed && o->kind != OWED_ERROR) {
+            o->kind = OWED_ERROR;
+            o->err = *failed;
+        }
+        answer(o);
+        free(o->note);
+    }
+    d->owed_count = 0;
+}
+
+/*
+ * The store kept nothing of this turn, so the picture is wrong: it is thrown
+ * away and read again, as at a start. What runs is not touched by that.
+ */
+static void start_over(struct daemon *d, const struct err *why)
+{
+    struct err e = ERR_INIT;
+    log_line(LOG_ERROR, "nothing of this turn was kept: %s", why->text);
+    answer_all(d, why);
+    d->todo_count = 0;
+    d->send_step = false;
+    d->cutting = NULL;
+    d->stalled_until_us = clock_now().boot_us + STALL_US;
+    jobs_done(d);
+    cards_done(d);
+    if (cards_load(d, &e) < 0 || jobs_load(d, &e) < 0) {
+        log_line(LOG_ERROR, "the store cannot be read either; ending: %s", e.text);
+        (void)sd_event_exit(d->event, EXIT_FAILURE); /* the loop is ours */
+        return;
+    }
+    d->recover_cuts = true;
+    children_refresh(&d->children);
+}
+
+static void carry_out(struct daemon *d)
+{
+    while (d->todo_count) {
+        struct job *j = d->todo[--d->todo_count];
+        attempt_carry_out(j);
+    }
+}
+
+/* True while there may be more to do without waiting. */
+static bool round_done(struct daemon *d)
+{
+    struct err e = ERR_INIT;
+    bool stalled = clock_now().boot_us < d->stalled_until_us;
+    if (!stalled && d->schedule)
+        jobs_schedule(d);
+    if (!stalled)
+        cuts_prepare(d);
+    if (store_is_open(d->store) && store_commit(d->store, &e) < 0) {
+        start_over(d, &e);
+        return false;
+    }
+    bool answered = d->owed_count > 0;
+    answer_all(d, NULL);
+    carry_out(d);
+    cuts_send(d);
+    if (answered || api_owes(d->api))
+        api_run(d->api);
+    return store_is_open(d->store) || d->owed_count || d->todo_count || (d->schedule && !stalled);
+}
+
+static void set_timer(sd_event_source *s, int64_t at_us)
+{
+    if (at_us == INT64_MAX) {
+        (void)sd_event_source_set_enabled(s, SD_EVENT_OFF); /* a valid source */
+        return;
+    }
+    (void)sd_event_source_set_time(s, (uint64_t)(at_us > 0 ? at_us : 0)); /* the same */
+    (void)sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);               /* the same */
+}
+
+static void set_timers(struct daemon *d)
+{
+    struct now now = clock_now();
+    int64_t api_us = api_timeout_us(d->api, now);
+    set_timer(d->api_timer, api_us < 0 ? INT64_MAX : now.boot_us + api_us);
+    int64_t wake = sched_wake_us(d->sched, &d->inventory, now);
+    if (d->stalled_until_us > now.boot_us)
+        wake = d->stalled_until_us;
+    else if (d->send_step) /* `act` is being started again */
+        wake = now.boot_us + CLOCK_SECOND / 5;
+    set_timer(d->wake_timer, wake);
+    if (d->look_soon)
+        set_timer(d->look_timer, now.boot_us + CLOCK_SECOND / 10);
+    d->look_soon = false;
+}
+
+static int on_turn(sd_event_source *s, void *user)
+{
+    struct daemon *d = user;
+    (void)s; /* the daemon's own */
+    answers_forget(d);
+    for (int i = 0; i < ROUNDS_MAX && round_done(d); i++)
+        ;
+    if (d->inventory_stale)
+        cards_rebuild(d);
+    set_timers(d);
+    return 0;
+}
+
+static int on_api(sd_event_source *s, int fd, uint32_t revents, void *user)
+{
+    struct daemon *d = user;
+    (void)s, (void)fd, (void)revents; /* the api knows them */
+    api_run(d->api);
+    return 0;
+}
+
+static int on_api_timer(sd_event_source *s, uint64_t usec, void *user)
+{
+    struct daemon *d = user;
+    (void)s, (void)usec; /* asked of the clock again */
+    api_run(d->api);
+    return 0;
+}
+
+static int on_wake(sd_event_source *s, uint64_t usec, void *user)
+{
+    struct daemon *d = user;
+    (void)s, (void)usec; /* as above */
+    d->schedule = true;
+    return 0;
+}
+
+#define LOOK_US (5 * CLOCK_SECOND)
+
+/* inotify tells of folders at once; this is for what it may have missed. */
+static int on_look(sd_event_source *s, uint64_t usec, void *user)
+{
+    struct daemon *d = user;
+    (void)usec; /* as above */
+    for (size_t i = d->active_count; i > 0; i--)
+        if (i <= d->active_count)
+            attempt_look(d->active[i - 1]);
+    set_timer(s, clock_now().boot_us + LOOK_US);
+    return 0;
+}
+
+static int on_stop(sd_event_source *s, const struct signalfd_siginfo *si, void *user)
+{
+    struct daemon *d = user;
+    (void)s; /* one handler for both signals */
+    log_line(LOG_NOTE, "ending by %s; jobs run on",
+             si->ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
+    return sd_event_exit(d->event, 0);
+}
+
+int turn_open(struct daemon *d, struct err *e)
+{
+    uint64_t soon = (uint64_t)clock_now().boot_us;
+    int r = sd_event_add_post(d->event, &d->turn, on_turn, d);
+    if (r >= 0)
+        r = sd_event_add_io(d->event, &d->api_io, api_fd(d->api), EPOLLIN, on_api, d);
+    if (r >= 0)
+        r = sd_event_add_time(d->event, &d->api_timer, CLOCK_BOOTTIME, soon, 1000, on_api_timer, d);
+    if (r >= 0)
+        r = sd_event_add_time(d->event, &d->wake_timer, CLOCK_BOOTTIME, soon, 1000, on_wake, d);
+    if (r >= 0)
+        r = sd_event_add_time(d->event, &d->look_timer, CLOCK_BOOTTIME, soon, 1000, on_look, d);
+    if (r >= 0)
+        r = sd_event_add_signal(d->event, &d->sigterm, SIGTERM, on_stop, d);
+    if (r >= 0)
+        r = sd_event_add_signal(d->event, &d->sigint, SIGINT, on_stop, d);
+    return r < 0 ? err_set(e, r, "cannot set up the event loop: %s", strerror(-r)) : 0;
+}
