@@ -1,0 +1,206 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/queue.h"
+
+void sched_decision_done(struct sched_decision *d)
+{
+    place_done(&d->place);
+    plan_done(&d->plan);
+    memset(d, 0, sizeof *d);
+}
+
+static void release_due(struct sched *s, int64_t now_us)
+{
+    for (struct entry *e = s->held, *next; e; e = next) {
+        next = e->right;
+        if (e->held_until_us <= now_us)
+            sched_release(s, e->id);
+    }
+}
+
+void sched_cycle(struct sched *s, struct now now)
+{
+    release_due(s, now.boot_us);
+    free(s->line);
+    s->line = account_line(s, now.boot_us, &s->line_count);
+    s->at = 0;
+    s->cycle++;
+    s->holder_asked = false;
+    s->passed_over = false;
+}
+
+/* ---- one question ------------------------------------------------------------ */
+
+static enum place_verdict ask(struct sched *s, const struct inventory *inv, struct entry *e,
+                              bool with_bans, struct now now, struct sched_decision *d)
+{
+    struct place_rules rules = reserve_rules(s, with_bans);
+    struct err ignored; /* the sentence: sched_explain asks again where somebody wants to read it */
+    *d = (struct sched_decision){ .job_id = e->id };
+    return place_request(inv, &e->shape->question->request, &rules, now, &d->place, &d->plan,
+                         &ignored);
+}
+
+/* It does not fit, with the whole server to choose from. */
+static void does_not_fit(struct sched *s, const struct inventory *inv, struct entry *e,
+                         enum place_verdict verdict, struct now now)
+{
+    struct question *q = e->shape->question;
+    if (verdict == PLACE_NEVER) {
+        question_set(s, q, ANSWER_NEVER, 0);
+        return;
+    }
+    question_set(s, q, ANSWER_NO, 0);
+    s->passed_over = true;
+    if (!s->reservation.entry)
+        (void)reserve_for(s, inv, e,
+                          now); /* none can be named: the next one may have better luck */
+}
+
+/*
+ * It fits on reserved cards alone: may it? When not, shorter jobs of its shape
+ * may try with what a mode change back would cost taken off.
+ */
+static bool fits_before(struct sched *s, const struct inventory *inv, struct entry *e,
+                        struct now now, struct sched_decision *d)
+{
+    struct question *q = e->shape->question;
+    int64_t most = question_answer(s, q) == ANSWER_SHORT ? q->short_us : reserve_short_us(s, now);
+    s->passed_over = true;
+    if (e->limit_us > most) {
+        question_set(s, q, ANSWER_SHORT, most);
+        return false;
+    }
+    if (reserve_allows(s, inv, &d->place, &d->plan, e->limit_us, now))
+        return true;
+    int64_t less = reserve_short_us(s, now) - s->policy.mode_hold_us;
+    if (less < most && less > 0 && less < e->limit_us)
+        question_set(s, q, ANSWER_SHORT, less);
+    else
+        question_set(s, q, ANSWER_NO, 0);
+    return false;
+}
+
+/* True: starts as `d` says. False: its question has an answer now that keeps it waiting. */
+static bool try_start(struct sched *s, const struct inventory *inv, struct entry *e, struct now now,
+                      struct sched_decision *d)
+{
+    enum place_verdict verdict = PLACE_LATER;
+    if (question_answer(s, e->shape->question) == ANSWER_OPEN)
+        verdict = ask(s, inv, e, true, now, d);
+    if (verdict == PLACE_NOW)
+        return true;
+    if (s->reservation.entry) /* without the reserved cards, that was */
+        verdict = ask(s, inv, e, false, now, d);
+    if (verdict != PLACE_NOW) {
+        does_not_fit(s, inv, e, verdict, now);
+        return false;
+    }
+    if (fits_before(s, inv, e, now, d))
+        return true;
+    sched_decision_done(d);
+    return false;
+}
+
+/* ---- whose turn ------------------------------------------------------------ */
+
+static struct entry *candidate_of(const struct sched *s, const struct shape *sh)
+{
+    switch (question_answer(s, sh->question)) {
+    case ANSWER_OPEN:
+        return sh->first;
+    case ANSWER_SHORT:
+        return tree_first_within(sh->root, sh->question->short_us);
+    case ANSWER_NO:
+    case ANSWER_NEVER:
+        break;
+    }
+    return NULL;
+}
+
+static struct entry *candidate(const struct sched *s, const struct account *a)
+{
+    struct entry *first = NULL;
+    for (const struct shape *sh = a->shapes; sh; sh = sh->next) {
+        struct entry *e = candidate_of(s, sh);
+        if (e && (!first || entry_before(e, first)))
+            first = e;
+    }
+    return first;
+}
+
+/* The one whose turn it was has started something: it goes back to where it belongs now. */
+static void reorder(struct sched *s)
+{
+    for (size_t i = s->at; i + 1 < s->line_count; i++) {
+        if (!account_before(s->line[i + 1], s->line[i]))
+            break;
+        struct account *a = s->line[i];
+        s->line[i] = s->line[i + 1];
+        s->line[i + 1] = a;
+    }
+}
+
+/* The one with the reservation goes first, and its cards are chosen anew. */
+static bool holder_starts(struct sched *s, const struct inventory *inv, struct now now,
+                          struct sched_decision *ret)
+{
+    struct entry *e = s->reservation.entry;
+    if (s->holder_asked || !e)
+        return false;
+    s->holder_asked = true;
+    enum place_verdict verdict = ask(s, inv, e, false, now, ret);
+    if (verdict == PLACE_NOW)
+        return true;
+    s->passed_over = true;
+    if (verdict == PLACE_NEVER)
+        reserve_clear(s);
+    else
+        (void)reserve_for(s, inv, e, now); /* without cards to name it gives its place up */
+    question_set(s, e->shape->question, verdict == PLACE_NEVER ? ANSWER_NEVER : ANSWER_NO, 0);
+    return false;
+}
+
+int sched_next(struct sched *s, const struct inventory *inv, struct now now,
+               struct sched_decision *ret)
+{
+    struct sched_decision d;
+    reserve_look(s, inv);
+    if (holder_starts(s, inv, now, &d)) {
+        *ret = d;
+        return 1;
+    }
+    reorder(s);
+    for (; s->at < s->line_count; s->at++)
+        for (struct entry *e; (e = candidate(s, s->line[s->at]));)
+            if (try_start(s, inv, e, now, &d)) {
+                d.backfill = s->passed_over;
+                *ret = d;
+                return 1;
+            }
+    return 0;
+}
+
+/* A card that nobody holds may turn its mode from this moment on. */
+static int64_t may_turn_us(const struct sched *s, const struct inventory_card *c)
+{
+    if (c->mode != MODE_AUTO || c->pool != POOL_QUEUE || !c->idle_since_boot_us ||
+        !inventory_card_free(c))
+        return INT64_MAX;
+    return c->idle_since_boot_us + s->policy.mode_hold_us;
+}
+
+int64_t sched_wake_us(const struct sched *s, const struct inventory *inv, struct now now)
+{
+    int64_t wake = INT64_MAX;
+    for (const struct entry *e = s->held; e; e = e->right)
+        if (e->held_until_us < wake)
+            wake = e->held_until_us;
+    for (size_t i = 0; s->pending && i < inv->card_count; i++) {
+        int64_t at = may_turn_us(s, &inv->cards[i]);
+        if (at > now.boot_us && at < wake)
+            wake = at;
+    }
+    return wake;
+}

@@ -1,0 +1,70 @@
+/*
+ * entry.h - inside sched/: one job, in as few bytes as will do, and the tree
+ * that keeps a shape's pending jobs in line.
+ *
+ * The tree is a treap: ordered by place in line, balanced by a hash of the
+ * id, so that its form depends on nothing but its content. Every node knows
+ * the shortest limit below it; "the first in line with a limit of at most X"
+ * is one walk down.
+ */
+#ifndef DIVVY_SCHED_ENTRY_H
+#define DIVVY_SCHED_ENTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum entry_state { ENTRY_PENDING = 0, ENTRY_HELD, ENTRY_RUNNING };
+
+struct entry {
+    uint64_t id;
+    uint64_t order;
+    int64_t limit_us; /* INT64_MAX: without end */
+    struct shape *shape;
+    struct entry *next;         /* same bucket of the table; or next free one */
+    struct entry *left, *right; /* pending: the tree; held: before and after in the list */
+    union {
+        int64_t shortest_us;   /* pending: the least limit at and below this node */
+        int64_t held_until_us; /* held */
+    };
+    union {
+        uint32_t size;      /* pending: nodes at and below this one */
+        uint32_t share_ppm; /* running */
+    };
+    uint32_t uid;
+    uint32_t state; /* enum entry_state */
+};
+
+/* The root after it; `e` is not in any tree before, or no more. */
+struct entry *tree_insert(struct entry *root, struct entry *e);
+struct entry *tree_remove(struct entry *root, struct entry *e);
+
+struct entry *tree_first(struct entry *root); /* NULL: empty */
+/* The first in line with a limit of at most this; NULL: there is none. */
+struct entry *tree_first_within(struct entry *root, int64_t limit_us);
+/* How many stand before this place in line. */
+uint32_t tree_before(const struct entry *root, const struct entry *e);
+static inline uint32_t tree_size(const struct entry *root)
+{
+    return root ? root->size : 0;
+}
+
+bool entry_before(const struct entry *a, const struct entry *b);
+
+/* All entries by id, and their memory. */
+struct table {
+    struct entry **buckets;
+    size_t bucket_count; /* a power of two, or 0 */
+    size_t count;
+    struct entry *free;
+    struct entry **blocks;
+    size_t block_count, block_alloc;
+};
+
+void table_done(struct table *t);
+struct entry *table_get(const struct table *t, uint64_t id);
+struct entry *table_add(struct table *t, uint64_t id); /* zeroed but for the id */
+void table_drop(struct table *t, struct entry *e);
+size_t table_bytes(const struct table *t);
+
+#endif

@@ -1,0 +1,270 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "sched/queue.h"
+
+#define CARDS_TOLD 3 /* in one sentence */
+
+uint64_t sched_reserved(const struct sched *s, int64_t *ret_when_us, const size_t **ret_cards,
+                        size_t *ret_count)
+{
+    const struct reservation *res = &s->reservation;
+    if (!res->entry)
+        return 0;
+    *ret_when_us = res->when_us;
+    *ret_cards = res->cards;
+    *ret_count = res->count;
+    return res->entry->id;
+}
+
+/* "16:40", and the day where it is not within 20 hours. */
+static void add_time(struct text *t, int64_t boot_us, struct now now)
+{
+    struct tm tm;
+    char words[32];
+    time_t at = (time_t)((now.wall_us + (boot_us - now.boot_us)) / CLOCK_SECOND);
+    bool near = boot_us - now.boot_us < 20 * CLOCK_HOUR;
+    if (localtime_r(&at, &tm) && strftime(words, sizeof words, near ? "%H:%M" : "%F %H:%M", &tm))
+        text_add(t, words);
+    else
+        text_add_duration(t, boot_us - now.boot_us);
+}
+
+/* Who of a card's holders keeps it longest; NULL: nobody has it. */
+static const struct hold *last_holder(const struct inventory_card *c, uint32_t *ret_count)
+{
+    const struct hold *last = NULL;
+    uint64_t seen = 0;
+    *ret_count = 0;
+    for (size_t k = 0; k <= c->card.slice_count; k++) {
+        const struct hold *h = k < c->card.slice_count ? &c->slices[k].hold : &c->hold;
+        if (h->kind == HOLD_NONE)
+            continue;
+        *ret_count += !(h->kind == HOLD_JOB && h->job_id == seen);
+        seen = h->kind == HOLD_JOB ? h->job_id : seen;
+        if (!last ||
+            (last->until_boot_us && (!h->until_boot_us || h->until_boot_us > last->until_boot_us)))
+            last = h;
+    }
+    return last;
+}
+
+static void add_holder(struct text *t, const struct hold *h, struct now now)
+{
+    if (h->kind != HOLD_JOB) {
+        text_addf(t, " has pid %d%s%s, which is no job", (int)h->pid, h->name[0] ? " " : "",
+                  h->name);
+        return;
+    }
+    if (h->until_boot_us > now.boot_us) {
+        text_add(t, " until ");
+        add_time(t, h->until_boot_us, now);
+    } else {
+        text_add(t, h->until_boot_us ? " any moment now" : " without a time limit");
+    }
+    text_addf(t, " (#%" PRIu64 "%s%s)", h->job_id, h->user[0] ? " " : "", h->user);
+}
+
+static void add_card(struct text *t, const struct inventory_card *c, bool kept, struct now now)
+{
+    uint32_t count;
+    const struct hold *h = last_holder(c, &count);
+    text_addf(t, "gpu%u", c->card.ordinal);
+    if (!h) {
+        text_add(t, kept ? " is free and kept for it" : " is free");
+        return;
+    }
+    add_holder(t, h, now);
+    if (count > 1)
+        text_addf(t, " and %u more", count - 1);
+}
+
+static void add_cards(struct text *t, const struct inventory *inv, const size_t *cards, size_t n,
+                      bool kept, struct now now)
+{
+    for (size_t i = 0; i < n && i < CARDS_TOLD; i++) {
+        text_add(t, i ? "; " : ": ");
+        add_card(t, &inv->cards[cards[i]], kept, now);
+    }
+    if (n > CARDS_TOLD)
+        text_addf(t, "; and %zu more cards", n - CARDS_TOLD);
+}
+
+static void list_cards(const struct inventory *inv, const size_t *cards, size_t n,
+                       struct sched_explanation *x)
+{
+    for (size_t i = 0; i < n && i < SCHED_WHY_CARDS; i++)
+        x->cards[x->card_count++] = inv->cards[cards[i]].card.ordinal;
+}
+
+static void say(struct sched_explanation *x, const struct text *t)
+{
+    (void)snprintf(x->text, sizeof x->text, "%s", t->buf); /* a sentence that is too long is cut */
+}
+
+/* An auto card that nobody has is waited for only because its MIG mode may not turn yet. */
+static bool only_modes(const struct inventory *inv, const size_t *cards, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!inventory_card_free(&inv->cards[cards[i]]))
+            return false;
+    return n > 0;
+}
+
+static void tell_wait(struct sched *s, const struct inventory *inv, const struct entry *e,
+                      const size_t *cards, size_t n, struct now now, struct sched_explanation *x)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    text_add(&t, "waits for ");
+    request_add(&t, &e->shape->question->request);
+    list_cards(inv, cards, n, x);
+    add_cards(&t, inv, cards, n, x->why == WHY_RESERVED, now);
+    if (n == 0)
+        text_add(&t, ": what is in the way has no time limit");
+    if (only_modes(inv, cards, n)) {
+        text_add(&t, "; an idle card changes its MIG mode after ");
+        text_add_duration(&t, s->policy.mode_hold_us);
+    }
+    say(x, &t);
+}
+
+static void explain_reserved(struct sched *s, const struct inventory *inv, const struct entry *e,
+                             struct now now, struct sched_explanation *x)
+{
+    const struct reservation *res = &s->reservation;
+    x->why = WHY_RESERVED;
+    x->expected_boot_us = res->when_us == INT64_MAX ? 0 : res->when_us;
+    x->earliest_boot_us = x->expected_boot_us;
+    tell_wait(s, inv, e, res->cards, res->count, now, x);
+}
+
+static void explain_no_room(struct sched *s, const struct inventory *inv, const struct entry *e,
+                            struct now now, struct sched_explanation *x)
+{
+    struct place_rules rules = reserve_rules(s, false);
+    auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
+    int64_t when = INT64_MAX;
+    size_t n = place_soonest(inv, &e->shape->question->request, &rules, now, cards, &when);
+    x->why = WHY_NO_ROOM;
+    x->earliest_boot_us = n ? when : 0;
+    tell_wait(s, inv, e, cards, n, now, x);
+}
+
+static void explain_draining(struct sched *s, const struct inventory *inv, struct now now,
+                             struct sched_explanation *x)
+{
+    const struct reservation *res = &s->reservation;
+    AUTO(text) struct text t = TEXT_INIT;
+    x->why = WHY_DRAINING;
+    x->short_limit_us = reserve_short_us(s, now);
+    for (size_t i = 0; i < res->count && i < CARDS_TOLD; i++)
+        text_addf(&t, i ? ", gpu%u" : "gpu%u", inv->cards[res->cards[i]].card.ordinal);
+    text_addf(&t, " would do, but %s kept for #%" PRIu64, res->count == 1 ? "is" : "are",
+              res->entry->id);
+    if (x->short_limit_us >= CLOCK_MINUTE) {
+        text_add(&t, "; with a time limit of at most ");
+        text_add_duration(&t, x->short_limit_us / CLOCK_MINUTE * CLOCK_MINUTE);
+        text_add(&t, " it could start now");
+    }
+    say(x, &t);
+}
+
+static void explain_next(const struct entry *e, struct sched_explanation *x)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    x->why = WHY_NEXT;
+    request_add(&t, &e->shape->question->request);
+    text_add(&t, " can be had: starts next");
+    if (x->ahead)
+        text_addf(&t, ", unless the %u ahead in %s take%s it first", x->ahead, x->account,
+                  x->ahead == 1 ? "s" : "");
+    say(x, &t);
+}
+
+static void explain_held(const struct entry *e, struct now now, struct sched_explanation *x)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    x->why = WHY_HELD;
+    x->held_until_us = e->held_until_us;
+    if (e->held_until_us == INT64_MAX) {
+        text_add(&t, "held until it is released");
+    } else {
+        text_add(&t, "held until ");
+        add_time(&t, e->held_until_us, now);
+    }
+    say(x, &t);
+}
+
+static enum place_verdict ask(const struct sched *s, const struct inventory *inv,
+                              const struct entry *e, bool with_bans, struct now now, struct err *e2)
+{
+    struct place_rules rules = reserve_rules(s, with_bans);
+    struct place place = { .items = NULL };
+    struct plan plan = { .steps = NULL };
+    enum place_verdict verdict =
+        place_request(inv, &e->shape->question->request, &rules, now, &place, &plan, e2);
+    if (verdict == PLACE_NOW) {
+        place_done(&place);
+        plan_done(&plan);
+    }
+    return verdict;
+}
+
+static void explain_pending(struct sched *s, const struct inventory *inv, const struct entry *e,
+                            struct now now, struct sched_explanation *x)
+{
+    struct err err = ERR_INIT;
+    if (ask(s, inv, e, true, now, &err) == PLACE_NOW) {
+        explain_next(e, x);
+        return;
+    }
+    switch (ask(s, inv, e, false, now, &err)) {
+    case PLACE_NOW:
+        explain_draining(s, inv, now, x);
+        break;
+    case PLACE_LATER:
+        explain_no_room(s, inv, e, now, x);
+        break;
+    case PLACE_NEVER:
+        x->why = WHY_NEVER;
+        (void)snprintf(x->text, sizeof x->text, "%s", err.text); /* cut when too long */
+        break;
+    }
+}
+
+static void find_turn(struct sched *s, const struct entry *e, struct now now,
+                      struct sched_explanation *x)
+{
+    const struct account *a = e->shape->account;
+    size_t count;
+    free(account_line(s, now.boot_us, &count)); /* for the ranks */
+    x->account = a->name;
+    x->account_rank = a->rank;
+    x->accounts = (uint32_t)count;
+    for (const struct shape *sh = a->shapes; sh; sh = sh->next)
+        x->ahead += tree_before(sh->root, e);
+}
+
+void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, struct now now,
+                   struct sched_explanation *ret)
+{
+    const struct entry *e = table_get(&s->entries, id);
+    *ret = (struct sched_explanation){ .why = WHY_UNKNOWN };
+    if (!e)
+        return;
+    reserve_look(s, inv);
+    find_turn(s, e, now, ret);
+    ret->reserved_for = s->reservation.entry ? s->reservation.entry->id : 0;
+    if (e->state == ENTRY_RUNNING)
+        ret->why = WHY_RUNNING;
+    else if (e->state == ENTRY_HELD)
+        explain_held(e, now, ret);
+    else if (s->reservation.entry == e)
+        explain_reserved(s, inv, e, now, ret);
+    else
+        explain_pending(s, inv, e, now, ret);
+}
