@@ -48,6 +48,8 @@ void yaml_tree_free(struct yaml_tree *t)
 }
 
 static int fail_at(const char *file, unsigned line, unsigned column, struct err *e, const char *fmt,
+                   va_list args) __attribute__((format(printf, 5, 0)));
+static int fail_at(const char *file, unsigned line, unsigned column, struct err *e, const char *fmt,
                    va_list args)
 {
     char sentence[ERR_TEXT_MAX];
