@@ -54,16 +54,16 @@ static void hold_unknown(struct hold *h, const struct gpu_process *p)
     memcpy(h->name, p->name, sizeof p->name);
 }
 
-/* Marks what the processes that the driver lists are on. */
+/* Marks what the processes that the driver lists are on: the card where no slice is known. */
 static void hold_by_processes(struct inventory_card *c)
 {
     for (size_t i = 0; i < c->card.process_count; i++) {
         const struct gpu_process *p = &c->card.processes[i];
-        if (p->gi == NOT_AN_INSTANCE)
+        const struct slice *s = card_slice(&c->card, p->gi, p->ci);
+        if (s && p->gi != NOT_AN_INSTANCE)
+            hold_unknown(&c->slices[s - c->card.slices].hold, p);
+        else
             hold_unknown(&c->hold, p);
-        for (size_t k = 0; k < c->card.slice_count; k++)
-            if (c->card.slices[k].gi == p->gi && c->card.slices[k].ci == p->ci)
-                hold_unknown(&c->slices[k].hold, p);
     }
 }
 
@@ -92,7 +92,7 @@ struct inventory_card *inventory_card(const struct inventory *inv, uint32_t ordi
 struct inventory_card *inventory_uuid(const struct inventory *inv, const char *uuid)
 {
     for (size_t i = 0; i < inv->card_count; i++)
-        if (strcmp(inv->cards[i].card.uuid, uuid) == 0)
+        if (uuid[0] && strcmp(inv->cards[i].card.uuid, uuid) == 0)
             return &inv->cards[i];
     return NULL;
 }
