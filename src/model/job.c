@@ -260,6 +260,28 @@ static int check_label(const char *s, size_t max, const char *what, struct err *
     return 0;
 }
 
+/* JSON holds UTF-8 alone, and half a name would name another file. */
+static int check_utf8(const struct job_spec *s, struct err *e)
+{
+    for (size_t i = 0; i < strv_count(s->argv); i++)
+        if (!text_is_utf8(s->argv[i]))
+            return err_set(e, -EINVAL, "the command has an argument that is no UTF-8: %s",
+                           s->argv[i]);
+    for (size_t i = 0; i < strv_count(s->env); i++)
+        if (!text_is_utf8(s->env[i]))
+            return err_set(e, -EINVAL,
+                           "the environment has a variable that is no UTF-8: %.256s; unset it, or "
+                           "--env none leaves all out",
+                           s->env[i]);
+    if (!text_is_utf8(s->cwd))
+        return err_set(e, -EINVAL, "the working directory's name is no UTF-8: %s", s->cwd);
+    if (s->output && !text_is_utf8(s->output))
+        return err_set(e, -EINVAL, "the output file's name is no UTF-8: %s", s->output);
+    if (s->script && !text_is_utf8(s->script))
+        return err_set(e, -EINVAL, "the script is no UTF-8");
+    return 0;
+}
+
 int job_spec_check(const struct job_spec *s, struct err *e)
 {
     int r = check_label(s->name, JOB_NAME_MAX, "the job's name", e);
@@ -281,5 +303,6 @@ int job_spec_check(const struct job_spec *s, struct err *e)
         return err_set(e, -EINVAL, "the working directory must be an absolute path");
     if (s->limit_us < 0)
         return err_set(e, -EINVAL, "the time limit is negative");
-    return request_check(&s->request, e);
+    r = check_utf8(s, e);
+    return r < 0 ? r : request_check(&s->request, e);
 }
