@@ -153,12 +153,14 @@ static int read_cc(const struct yaml_node *n, const struct field *f, void *place
     int r = yaml_node_text(n, &text, e);
     if (r < 0)
         return r;
-    unsigned major, minor;
-    char rest;
-    if (sscanf(text, "%2u.%1u%c", &major, &minor, &rest) != 2)
+    char *end;
+    unsigned long major = strtoul(text, &end, 10);
+    size_t digits = strlen(text);
+    if (strspn(text, "0123456789.") != digits || digits > 4 || end == text || *end != '.' ||
+        strlen(end) != 2 || end[1] == '.')
         return yaml_node_fail(n, e, "compute_capability: '%.16s' is not like 8.0", text);
-    b->cc_major = major;
-    b->cc_minor = minor;
+    b->cc_major = (uint32_t)major;
+    b->cc_minor = (uint32_t)(end[1] - '0');
     return 0;
 }
 
@@ -298,6 +300,20 @@ static int read_pci(const struct yaml_node *n, const struct field *f, void *plac
     return 0;
 }
 
+static int read_also(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    struct board *b = place;
+    if (n->kind != YAML_IS_LIST || n->count > BOARD_ALSO_MAX)
+        return yaml_node_fail(n, e, "also must be a list of at most %d PCI device ids",
+                              BOARD_ALSO_MAX);
+    for (const struct yaml_node *c = n->first; c; c = c->next) {
+        int r = read_pci(c, f, &b->also_pci[b->also_count++], e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 static const struct field power_fields[] = {
     { "idle", field_milliwatt, offsetof(struct board, power_idle_mw), .required = true },
     { "limit", field_milliwatt, offsetof(struct board, power_limit_mw), .min = 1,
@@ -338,6 +354,7 @@ static const struct field board_fields[] = {
     { "name", field_chars, offsetof(struct board, name), .size = BOARD_NAME_SIZE,
       .required = true },
     { "pci_device", read_pci, offsetof(struct board, pci_device_id), .required = true },
+    { "also", read_also, 0 },
     { "arch", field_choice_word, offsetof(struct board, arch), .choices = archs, .required = true },
     { "compute_capability", read_cc, 0, .required = true },
     { "memory_mib", field_mib, offsetof(struct board, mem_bytes), .min = 1, .required = true },
@@ -450,19 +467,17 @@ int board_keys(struct field_words *ret, struct err *e)
 {
     struct field_words keys = { .words = NULL };
     int r = each_dir(add_keys, &keys, e);
-    if (r >= 0 && keys.count == 0) {
-        auto_free char *path = search_path();
-        r = err_set(e, -ENOENT, "no board files in %s; DIVVY_BOARDS can name their directory",
-                    path);
+    if (r >= 0 && keys.words) {
+        qsort(keys.words, keys.count, sizeof *keys.words, by_name);
+        drop_doubles(&keys);
+        *ret = keys;
+        return 0;
     }
-    if (r < 0) {
-        field_words_done(&keys);
-        return r;
-    }
-    qsort(keys.words, keys.count, sizeof *keys.words, by_name);
-    drop_doubles(&keys);
-    *ret = keys;
-    return 0;
+    field_words_done(&keys);
+    auto_free char *path = search_path();
+    return r < 0 ? r
+                 : err_set(e, -ENOENT,
+                           "no board files in %s; DIVVY_BOARDS can name their directory", path);
 }
 
 struct wanted {
@@ -519,6 +534,9 @@ static bool same_device(const struct board *b, const char *name, uint32_t pci_de
 {
     if (pci_device_id && b->pci_device_id == pci_device_id)
         return true;
+    for (uint32_t i = 0; i < b->also_count; i++)
+        if (pci_device_id && b->also_pci[i] == pci_device_id)
+            return true;
     const char *plain = text_starts(name, "NVIDIA ") ? name + strlen("NVIDIA ") : name;
     return strcmp(board_short_name(b), plain) == 0;
 }

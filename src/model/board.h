@@ -27,6 +27,7 @@
 #define PROFILE_NAME_SIZE 32
 #define BOARD_NAME_SIZE 96
 #define BOARD_KEY_SIZE 32
+#define BOARD_ALSO_MAX 8
 
 /* How a change of the MIG mode becomes current. */
 enum mig_activation {
@@ -77,6 +78,8 @@ struct board {
     uint32_t profile_count;
     struct profile profiles[BOARD_PROFILES_MAX];
     /* What a simulated card needs beyond that; 0 or "" when asked of a driver. */
+    uint32_t also_pci[BOARD_ALSO_MAX]; /* other device ids that are cut the same way */
+    uint32_t also_count;
     uint32_t pci_device_id; /* device << 16 | vendor, as nvmlPciInfo_t has it */
     uint32_t arch;          /* NVML_DEVICE_ARCH_* */
     uint32_t cc_major, cc_minor;

@@ -30,13 +30,29 @@ static const struct {
                        { 565, 12070 }, { 570, 12080 }, { 575, 12090 }, { 580, 13000 },
                        { 590, 13010 }, { 595, 13020 }, { 610, 13030 } };
 
+/* Two or three numbers of at most four digits, with dots between. */
+static bool split_version(const char *s, struct version *ret)
+{
+    size_t parts = 0;
+    struct version v = { { 0, 0, 0 } };
+    while (parts < 3) {
+        size_t digits = strspn(s, "0123456789");
+        if (digits == 0 || digits > 4)
+            return false;
+        v.part[parts++] = (unsigned)strtoul(s, NULL, 10);
+        s += digits;
+        if (*s != '.')
+            break;
+        s++;
+    }
+    *ret = v;
+    return parts >= 2 && *s == '\0';
+}
+
 static int parse_version(const char *s, struct version *ret, struct err *e)
 {
-    struct version v = { { 0, 0, 0 } };
-    char rest;
-    int n = sscanf(s, "%4u.%4u.%4u%c", &v.part[0], &v.part[1], &v.part[2], &rest);
-    size_t digits = strspn(s, "0123456789.");
-    if (n < 2 || n > 3 || s[digits] || strlen(s) > 20)
+    struct version v;
+    if (!split_version(s, &v))
         return err_set(e, -EINVAL, "--driver: '%.32s' is no driver version; write it like %s", s,
                        DEFAULT_DRIVER);
     if (v.part[0] < 450 || v.part[0] > 699)

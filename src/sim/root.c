@@ -75,12 +75,24 @@ struct majors {
     unsigned nvidia, uvm, caps; /* 0: not found */
 };
 
+/* A number at the beginning of `s`, blanks before it allowed; NULL when there is none, else what
+   follows. */
+static const char *read_number(const char *s, unsigned *ret)
+{
+    s += strspn(s, " ");
+    if (*s < '0' || *s > '9')
+        return NULL;
+    char *end;
+    *ret = (unsigned)strtoul(s, &end, 10); /* the kernel's, or our own: small */
+    return end;
+}
+
 static bool is_taken(const char *devices, unsigned major)
 {
     const char *end = strstr(devices, "Block devices:");
     for (const char *line = devices; line && (!end || line < end);) {
         unsigned n;
-        if (sscanf(line, "%u", &n) == 1 && n == major)
+        if (read_number(line, &n) && n == major)
             return true;
         line = strchr(line, '\n');
         line = line ? line + 1 : NULL;
@@ -115,8 +127,8 @@ static int read_majors(int root, struct majors *ret, struct err *e)
     char *rest = text;
     for (char *line; (line = strsep(&rest, "\n"));) {
         unsigned n;
-        char name[64];
-        if (sscanf(line, "%u %63s", &n, name) != 2)
+        const char *name = read_number(line, &n);
+        if (!name || *name++ != ' ')
             continue;
         if (strcmp(name, "nvidia") == 0 || strcmp(name, "nvidia-frontend") == 0)
             ret->nvidia = n;
@@ -329,7 +341,8 @@ static int put_sysfs(int root, const struct sim_card *c, const struct sim_board 
 static int put_all(int root, const struct machine *m, const struct sim_state *st, struct err *e)
 {
     static const char *const folders[] = { "dev/nvidia-caps", "proc/driver/nvidia/gpus",
-                                           "proc/driver/nvidia-caps", CAPABILITIES "/mig",
+                                           "proc/driver/nvidia-caps",
+                                           "proc/driver/nvidia/capabilities/mig",
                                            "sys/bus/pci/devices" };
     int rc = 0;
     for (size_t i = 0; i < sizeof folders / sizeof *folders && rc >= 0; i++)
@@ -397,7 +410,7 @@ static int remove_others(int root, const char *dir, const char *prefix, const bo
     while (rc >= 0 && (entry = readdir(d))) {
         unsigned n;
         size_t len = strlen(prefix);
-        if (strncmp(entry->d_name, prefix, len) != 0 || sscanf(entry->d_name + len, "%u", &n) != 1)
+        if (strncmp(entry->d_name, prefix, len) != 0 || !read_number(entry->d_name + len, &n))
             continue;
         if (n >= max || !keep[n])
             rc = file_remove_tree(dirfd(d), entry->d_name, e);

@@ -156,6 +156,21 @@ static bool is_function(const struct cuda_function *f)
     return false;
 }
 
+static CUresult launch_locked(const struct cuda_function *f, void **params)
+{
+    struct cuda_context *c;
+    uint64_t duration_ns = 0;
+    CUresult rc = context_current_locked(&c);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (!is_function(f))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (f->timed && params && params[0])
+        memcpy(&duration_ns, params[0], sizeof duration_ns);
+    return context_launch_locked(c, duration_ns);
+}
+
+/* Eleven parameters are CUDA's. NOLINTNEXTLINE(readability-function-size) */
 CUDA(cuLaunchKernel, CUfunction f, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
      unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
      CUstream stream, void **params, void **extra)
@@ -165,16 +180,8 @@ CUDA(cuLaunchKernel, CUfunction f, unsigned int grid_x, unsigned int grid_y, uns
     (void)extra;
     if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z)
         return CUDA_ERROR_INVALID_VALUE;
-    struct cuda_context *c;
-    uint64_t duration_ns = 0;
     device_lock();
-    CUresult rc = context_current_locked(&c);
-    if (rc == CUDA_SUCCESS && !is_function(f))
-        rc = CUDA_ERROR_INVALID_HANDLE;
-    if (rc == CUDA_SUCCESS && f->timed && params && params[0])
-        memcpy(&duration_ns, params[0], sizeof duration_ns);
-    if (rc == CUDA_SUCCESS)
-        rc = context_launch_locked(c, duration_ns);
+    CUresult rc = launch_locked(f, params);
     device_unlock();
     return rc;
 }
