@@ -186,18 +186,21 @@ void json_put(json_t *object, const char *key, json_t *take_value)
 }
 
 /* Bytes that are no UTF-8 become '?', so that a strange name never breaks an answer. */
+static json_t *json_text(const char *s)
+{
+    json_t *value = json_string(s);
+    if (value)
+        return value;
+    auto_free char *copy = text_dup(s);
+    for (unsigned char *p = (unsigned char *)copy; *p; p++)
+        if (*p >= 0x80)
+            *p = '?';
+    return json_string(copy);
+}
+
 void json_put_text(json_t *object, const char *key, const char *s)
 {
-    json_t *value = s ? json_string(s) : json_null();
-    if (!value) {
-        char *copy = text_dup(s);
-        for (unsigned char *p = (unsigned char *)copy; *p; p++)
-            if (*p >= 0x80)
-                *p = '?';
-        value = json_string(copy);
-        free(copy);
-    }
-    json_put(object, key, value);
+    json_put(object, key, s ? json_text(s) : json_null());
 }
 
 void json_put_u64(json_t *object, const char *key, uint64_t n)
@@ -219,9 +222,7 @@ json_t *json_strv(char *const *v)
 {
     json_t *list = json_array();
     for (size_t i = 0; v && v[i]; i++) {
-        json_t *s = json_string(v[i]);
-        if (!s)
-            s = json_stringn_nocheck(v[i], strlen(v[i]));
+        json_t *s = json_text(v[i]);
         if (!s || json_array_append_new(list, s) < 0)
             abort(); /* out of memory: as in base/text.h */
     }

@@ -63,7 +63,7 @@ void fields_fail(struct fields *f, const char *fmt, ...) __attribute__((format(p
 DEFINE_AUTO_PTR(json_t, json_decref);
 #define auto_json AUTO_PTR(json_decref)
 
-/* Parses text; at most `max` bytes; -EINVAL with line and column. Caller decrefs. */
+/* Parses an object or list; -EINVAL with line and column. Caller decrefs. */
 int json_parse(const char *data, size_t len, const char *what, json_t **ret, struct err *e);
 
 /* Takes the value; ends the program when memory is out. For building. */
@@ -73,6 +73,6 @@ void json_put_text(json_t *object, const char *key,
 void json_put_u64(json_t *object, const char *key, uint64_t n);
 void json_put_i64(json_t *object, const char *key, int64_t n);
 void json_put_bool(json_t *object, const char *key, bool b);
-json_t *json_strv(char *const *v);
+json_t *json_strv(char *const *v); /* a list of strings; bad UTF-8 is replaced */
 
 #endif

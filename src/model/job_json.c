@@ -95,8 +95,8 @@ json_t *place_to_json(const struct place *p)
             json_put_text(j, "profile", item->profile);
             json_put_u64(j, "start", item->start);
             json_put_u64(j, "units", item->units);
-            json_put_u64(j, "gi", item->gi);
-            json_put_u64(j, "ci", item->ci);
+            json_put_u64(j, "gi", item->gi == NOT_AN_INSTANCE ? UINT64_MAX : item->gi);
+            json_put_u64(j, "ci", item->ci == NOT_AN_INSTANCE ? UINT64_MAX : item->ci);
             json_put_u64(j, "generation", item->generation);
         }
         if (json_array_append_new(list, j) < 0)
@@ -150,8 +150,8 @@ json_t *exit_to_json(const struct job_exit *x)
     json_put_i64(j, "task", x->task);
     json_put_i64(j, "ended_boot_us", x->ended_boot_us);
     json_put_i64(j, "ended_wall_us", x->ended_wall_us);
-    json_put_u64(j, "mem_peak_bytes", x->mem_peak_bytes);
-    json_put_i64(j, "cpu_us", x->cpu_us);
+    json_put_u64(j, "mem_peak_bytes", x->mem_peak_bytes ? x->mem_peak_bytes : UINT64_MAX);
+    json_put_u64(j, "cpu_us", x->cpu_us ? (uint64_t)x->cpu_us : UINT64_MAX);
     json_put_text(j, "text", x->text);
     return j;
 }
@@ -206,7 +206,7 @@ static void read_spec_strings(struct fields *f, struct job_spec *s)
     s->output = text_dup(fields_text(f, "output", FIELD_OPTIONAL, 4096));
     s->script = text_dup(fields_text(f, "script", FIELD_OPTIONAL, 1 << 20));
     s->argv = fields_strv(f, "argv", FIELD_REQUIRED, JOB_ARGS_MAX, JOB_COMMAND_MAX);
-    s->env = fields_strv(f, "env", FIELD_OPTIONAL, JOB_ARGS_MAX, JOB_ENV_MAX);
+    s->env = fields_strv(f, "env", FIELD_OPTIONAL, JOB_ENV_MAX, JOB_ENV_MAX);
 }
 
 static void read_spec_bind(struct fields *f, struct job_spec *s)
@@ -220,7 +220,7 @@ static void read_spec_bind(struct fields *f, struct job_spec *s)
 static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, struct err *e)
 {
     struct fields f;
-    AUTO(job_spec) struct job_spec s = { .name = NULL };
+    AUTO(job_spec) struct job_spec s = { .request = { .kind = REQUEST_NOTHING, .count = 1 } };
     fields_open(&f, j, "job", e);
     read_spec_strings(&f, &s);
     read_spec_bind(&f, &s);

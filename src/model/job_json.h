@@ -2,7 +2,8 @@
  * job_json.h - JSON forms of requests, specs, places and exits.
  *
  * Used by the API (bodies and answers), the store (one column each) and the
- * job folder. Sizes are bytes, times µs, parts ppm.
+ * job folder. Sizes are bytes, times µs, parts ppm; what is not known, and what
+ * is not cut yet, is null.
  */
 #ifndef DIVVY_MODEL_JOB_JSON_H
 #define DIVVY_MODEL_JOB_JSON_H
