@@ -18,12 +18,12 @@ OWN = {
     "nvmlErrorString": [n.NVML_ERROR_IN_USE],
     "nvmlDeviceGetHandleByUUIDV": [lambda w: w["uuid"].encode(), n.NVML_UUID_TYPE_ASCII],
     "nvmlDeviceGetTemperatureV": [lambda w: w["device"], 0],
-    "nvmlSystemEventSetCreate": [n.nvmlSystemEventSetCreateRequest_v1],
     "nvmlDeviceGetModuleId": [lambda w: w["device"]],
     "nvmlDeviceGetRunningProcessDetailList":
         [lambda w: w["device"], n.nvmlProcessDetailList_v1, n.NVML_PROCESS_MODE_COMPUTE],
     "nvmlDeviceGetAccountingStats": [lambda w: w["device"], 1],
     "nvmlSystemGetProcessName": [lambda w: w["pid"]],
+    "nvmlGpmMetricsGet": [lambda w: metrics_request(w)],
     "nvmlGpuInstanceGetComputeInstanceProfileInfo": [lambda w: w["gi"], 0, 0],
     "nvmlGpuInstanceGetComputeInstanceProfileInfoV": [lambda w: w["gi"], 0, 0],
 }
@@ -53,6 +53,11 @@ STRUCTS = {
     "nvmlDeviceGetSramEccErrorStatus": n.c_nvmlEccSramErrorStatus_v1_t,
     "nvmlDeviceGetPciInfoExt": getattr(n, "nvmlPciInfoExt_v1_t", None),
 }
+# calls whose one argument is a structure that begins with its tag; the event set is at 8
+TAGGED = {
+    "nvmlSystemEventSetCreate": 0x01000010, "nvmlSystemRegisterEvents": 0x01000018,
+    "nvmlSystemEventSetWait": 0x01000020, "nvmlSystemEventSetFree": 0x01000010,
+}
 # they end the walk's own footing, or have a story of their own in test_nvidia_ml_py.py
 STORIES = {
     "nvmlShutdown", "nvmlDeviceSetMigMode", "nvmlDeviceCreateGpuInstance",
@@ -72,6 +77,19 @@ def wrapper(symbol):
         if hasattr(n, name):
             return getattr(n, name)
     return None
+
+
+def tagged(symbol, world):
+    """Calls it on a structure of its own; the first of them makes the set of the others."""
+    room = ctypes.create_string_buffer(64)
+    ctypes.c_uint.from_buffer(room, 0).value = TAGGED[symbol]
+    at = {"nvmlSystemRegisterEvents": 16}.get(symbol, 8)
+    where = ctypes.c_void_p.from_buffer(room, at)
+    where.value = world.get("system_set")
+    code = n._nvmlGetFunctionPointer(symbol)(room)
+    if symbol == "nvmlSystemEventSetCreate":
+        world["system_set"] = where.value
+    return code
 
 
 def raw(symbol, handle):
@@ -106,16 +124,31 @@ def arguments(symbol, function, world):
     return given
 
 
+def metrics_request(world):
+    request = n.c_nvmlGpmMetricsGet_t()
+    request.version, request.numMetrics = n.NVML_GPM_METRICS_GET_VERSION, 1
+    request.sample1 = request.sample2 = world["sample"]
+    request.metrics[0].metricId = n.NVML_GPM_METRIC_SM_UTIL
+    return request
+
+
 def call(symbol, world):
     if symbol in OWN:
         return wrapper(symbol)(*[a(world) if callable(a) else a for a in OWN[symbol]])
     if STRUCTS.get(symbol):
         structure = STRUCTS[symbol]()
+        if symbol == "nvmlDeviceGetPciInfoExt":
+            structure.version = n.nvmlPciInfoExt_v1  # the binding leaves it 0
         pointer = ctypes.byref(structure)
         code = wrapper(symbol)(world["device"], pointer)
         if code:
             raise n.NVMLError(code)
         return structure
+    if symbol in TAGGED:
+        code = tagged(symbol, world)
+        if code:
+            raise n.NVMLError(code)
+        return "tagged"
     function = wrapper(symbol)
     given = arguments(symbol, function, world) if function else None
     if given is None:
