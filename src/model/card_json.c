@@ -38,12 +38,15 @@ static json_t *ci_profile_to_json(const struct ci_profile *p)
 /* Numbers that are a plain uint32_t in the struct: one table for both directions. */
 #define PROFILE_NUMBERS(X)                                                                         \
     X(id)                                                                                          \
-    X(index) X(slices) X(units) X(sms) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas)    \
-        X(max)
+    X(index)                                                                                       \
+    X(slices) X(units) X(sms) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas) X(max)
 #define BOARD_NUMBERS(X)                                                                           \
     X(units)                                                                                       \
-    X(slices) X(sms) X(pci_device_id) X(arch) X(cc_major) X(cc_minor) X(power_idle_mw)             \
-        X(power_limit_mw) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas)
+    X(slices)                                                                                      \
+    X(sms) X(pci_device_id) X(arch) X(cc_major) X(cc_minor) X(power_idle_mw) X(power_limit_mw)     \
+        X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas) X(brand) X(cores_per_sm)          \
+            X(clock_idle_mhz) X(clock_max_mhz) X(clock_memory_mhz) X(temp_slowdown_c)              \
+                X(temp_shutdown_c) X(pcie_gen) X(pcie_width)
 
 static json_t *profile_to_json(const struct profile *p)
 {
@@ -70,6 +73,9 @@ json_t *board_to_json(const struct board *b)
     json_put_text(j, "name", b->name);
     json_put_text(j, "activation", activation_words[b->activation]);
     json_put_u64(j, "mem_bytes", b->mem_bytes);
+    json_put_u64(j, "reserved_bytes", b->reserved_bytes);
+    json_put_bool(j, "ecc", b->ecc);
+    json_put_bool(j, "fan", b->fan);
 #define PUT(field) json_put_u64(j, #field, b->field);
     BOARD_NUMBERS(PUT)
 #undef PUT
@@ -87,8 +93,11 @@ static uint32_t read_numbers(struct fields *f, const char *key, uint8_t *v)
     json_t *list = fields_array(f, key, FIELD_OPTIONAL, BOARD_UNITS_MAX);
     size_t n = list ? json_array_size(list) : 0;
     for (size_t i = 0; i < n; i++) {
-        json_int_t value = json_integer_value(json_array_get(list, i));
-        if (value < 0 || value >= BOARD_UNITS_MAX)
+        json_t *item = json_array_get(list, i);
+        json_int_t value = json_integer_value(item);
+        if (!json_is_integer(item))
+            fields_fail(f, "'%s' must be a list of whole numbers", key);
+        else if (value < 0 || value >= BOARD_UNITS_MAX)
             fields_fail(f, "'%s' has a start outside of the board", key);
         v[i] = (uint8_t)value;
     }
@@ -152,6 +161,9 @@ int board_from_json(json_t *j, struct board *ret, struct err *e)
     fields_copy(&f, "min_driver", FIELD_OPTIONAL, b->min_driver, sizeof b->min_driver);
     b->activation = read_activation(&f);
     b->mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    b->reserved_bytes = fields_u64(&f, "reserved_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    b->ecc = fields_bool(&f, "ecc", false);
+    b->fan = fields_bool(&f, "fan", false);
 #define READ(field) b->field = read_u32(&f, #field);
     BOARD_NUMBERS(READ)
 #undef READ
@@ -189,6 +201,18 @@ static json_t *slice_to_json(const struct card *c, const struct slice *s)
     return j;
 }
 
+/* Both figures or none: half of the pair would show the other as 0. */
+static bool read_memory(struct fields *f, uint64_t *ret_total, uint64_t *ret_used)
+{
+    uint64_t total = fields_u64(f, "mem_total_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
+    uint64_t used = fields_u64(f, "mem_used_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
+    if (total == UINT64_MAX || used == UINT64_MAX)
+        return false;
+    *ret_total = total;
+    *ret_used = used;
+    return true;
+}
+
 static int slice_from_json(json_t *j, struct slice *s, struct err *e)
 {
     struct fields f;
@@ -203,10 +227,7 @@ static int slice_from_json(json_t *j, struct slice *s, struct err *e)
     s->ci_slices = read_u32(&f, "ci_slices");
     s->full = fields_bool(&f, "full", false);
     fields_copy(&f, "uuid", FIELD_OPTIONAL, s->uuid, sizeof s->uuid);
-    s->mem_total_bytes =
-        fields_u64(&f, "mem_total_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
-    s->mem_used_bytes = fields_u64(&f, "mem_used_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
-    s->mem_known = s->mem_total_bytes != UINT64_MAX;
+    s->mem_known = read_memory(&f, &s->mem_total_bytes, &s->mem_used_bytes);
     return fields_close(&f, FIELDS_OPEN);
 }
 
@@ -271,11 +292,10 @@ static void read_readings(struct fields *f, struct card *c)
         *(uint32_t *)((char *)c + readings[i].offset) = (uint32_t)n;
         c->known |= readings[i].bit;
     }
-    c->mem_total_bytes = fields_u64(f, "mem_total_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
-    c->mem_used_bytes = fields_u64(f, "mem_used_bytes", FIELD_OPTIONAL, 0, INT64_MAX, UINT64_MAX);
-    if (c->mem_total_bytes != UINT64_MAX)
+    if (read_memory(f, &c->mem_total_bytes, &c->mem_used_bytes))
         c->known |= KNOW_MEMORY;
-    c->numa_node = (int32_t)fields_i64(f, "numa_node", FIELD_OPTIONAL, 0, INT32_MAX, -1);
+    /* -1, too, is none: so the kernel writes it */
+    c->numa_node = (int32_t)fields_i64(f, "numa_node", FIELD_OPTIONAL, -1, INT32_MAX, -1);
     if (c->numa_node >= 0)
         c->known |= KNOW_NUMA;
 }
@@ -522,8 +542,8 @@ static int inventory_card_from_json(json_t *j, struct inventory_card *c, struct 
     if (mode && card_mode_parse(mode, &c->mode, NULL) < 0)
         fields_fail(&f, "'%s' is no mode", mode);
     c->owners_known = fields_bool(&f, "owners_known", false);
+    c->quarantined = fields_text(&f, "quarantine", FIELD_OPTIONAL, sizeof c->quarantine - 1);
     fields_copy(&f, "quarantine", FIELD_OPTIONAL, c->quarantine, sizeof c->quarantine);
-    c->quarantined = c->quarantine[0] != '\0';
     c->idle_since_boot_us = fields_i64(&f, "idle_since_boot_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     json_t *hold = fields_object(&f, "hold", FIELD_OPTIONAL);
     json_t *slices = fields_array(&f, "slices", FIELD_OPTIONAL, 256);
