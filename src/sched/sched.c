@@ -170,6 +170,15 @@ static void take_pending(struct sched *s, struct entry *e)
 
 /* ---- jobs ------------------------------------------------------------------ */
 
+/* Who comes back to a place ahead of the reservation, in the same account, is first again. */
+static void put_in_line(struct sched *s, struct entry *e)
+{
+    const struct entry *holder = s->reservation.entry;
+    if (holder && holder->shape->account == e->shape->account && entry_before(e, holder))
+        reserve_clear(s);
+    shape_put(e);
+}
+
 void sched_add(struct sched *s, const struct sched_job *job)
 {
     assert(job->id && !table_get(&s->entries, job->id));
@@ -182,7 +191,7 @@ void sched_add(struct sched *s, const struct sched_job *job)
     e->shape->jobs++;
     a->pending++;
     s->pending++;
-    shape_put(e);
+    put_in_line(s, e);
 }
 
 static void forget(struct sched *s, struct entry *e)
@@ -231,7 +240,7 @@ void sched_release(struct sched *s, uint64_t id)
     if (!e || e->state != ENTRY_HELD)
         return;
     held_take(s, e);
-    shape_put(e);
+    put_in_line(s, e);
 }
 
 void sched_start(struct sched *s, uint64_t id, uint64_t share_ppm, int64_t since_us)
@@ -266,7 +275,7 @@ void sched_requeue(struct sched *s, uint64_t id, int64_t at_us)
     stop_running(s, e, at_us);
     e->shape->account->pending++;
     s->pending++;
-    shape_put(e);
+    put_in_line(s, e);
 }
 
 size_t sched_pending(const struct sched *s)

@@ -22,11 +22,17 @@
  * Blocked jobs. The first job in that order that does not fit gets a
  * reservation: the cards that free soonest and serve it. It keeps the
  * reservation until it starts or leaves the queue, whatever comes later, so
- * it cannot starve. Jobs on the reserved cards must end, by their limits,
- * before the reserved time; a job without a limit never does. Everything else
- * goes on around them. When those who hold the cards have no limits, nobody
- * can say when they free: the reservation then has no time, and its cards
- * take nothing new until it starts.
+ * it cannot starve; only a job of its own account that comes back to a place
+ * ahead of it (a requeue) takes it over. Jobs on the reserved cards must end,
+ * by their limits, before the reserved time; a job without a limit never does.
+ * Everything else goes on around them.
+ *
+ * When those who hold the cards have no limits, nobody can say when they
+ * free. The reservation then has no time, and its cards are those whose
+ * holders are youngest: who has held long is likely to hold on. What is idle
+ * on them is used only with limits of at most the age of their oldest holder,
+ * and an hour at most, so the wait at most doubles and no server idles behind
+ * a service that runs for weeks.
  *
  * Cost. Jobs are held per account and request (a shape). In one cycle place/
  * is asked at most twice for each different request that does not fit, plus

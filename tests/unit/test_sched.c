@@ -1,0 +1,535 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/cleanup.h"
+#include "server.h"
+
+/* A server, its queue, and what has been started, in order. */
+static struct inventory inv;
+static struct sched *queue;
+static struct now now;
+static uint64_t started[64];
+static bool backfilled[64];
+static size_t start_count;
+static int64_t limits[64];
+
+static int make_server(void **state)
+{
+    (void)state;
+    struct sched_policy policy = SCHED_POLICY_DEFAULT;
+    policy.mode_hold_us = 0;
+    inv = (struct inventory){ .cards = NULL };
+    queue = sched_new(&policy);
+    now = (struct now){ .boot_us = CLOCK_DAY, .wall_us = INT64_C(1790000000) * CLOCK_SECOND };
+    start_count = 0;
+    return 0;
+}
+
+static int end_server(void **state)
+{
+    (void)state;
+    inventory_done(&inv);
+    sched_free(queue);
+    return 0;
+}
+
+static void a100s(int n)
+{
+    for (int i = 0; i < n; i++)
+        (void)inventory_add(&inv, board_a100_80());
+}
+
+static void pass(int64_t us)
+{
+    now.boot_us += us;
+    now.wall_us += us;
+}
+
+static void submit(uint64_t id, const char *account, struct request r, int64_t limit_us)
+{
+    limits[id] = limit_us;
+    struct sched_job job = {
+        .id = id, .uid = 1000, .account = account, .request = &r, .limit_us = limit_us
+    };
+    sched_add(queue, &job);
+}
+
+static void cycle(void)
+{
+    struct sched_decision d;
+    inv.now = now;
+    sched_cycle(queue, now);
+    while (sched_next(queue, &inv, now, &d) > 0) {
+        const char *wrong = server_apply(&inv, &d, limits[d.job_id], now);
+        if (wrong)
+            fail_msg("job %d %s", (int)d.job_id, wrong);
+        backfilled[start_count] = d.backfill;
+        started[start_count++] = d.job_id;
+        sched_start(queue, d.job_id, charge_dominant_ppm(&d.place), now.boot_us);
+        sched_decision_done(&d);
+    }
+}
+
+static void end(uint64_t id)
+{
+    server_end(&inv, id, now);
+    sched_end(queue, id, now.boot_us);
+}
+
+static bool runs(uint64_t id)
+{
+    for (size_t i = 0; i < start_count; i++)
+        if (started[i] == id)
+            return true;
+    return false;
+}
+
+static struct sched_explanation why(uint64_t id)
+{
+    struct sched_explanation x;
+    sched_explain(queue, &inv, id, now, &x);
+    return x;
+}
+
+#define assert_starts(...)                                                                         \
+    do {                                                                                           \
+        static const uint64_t expected[] = { __VA_ARGS__ };                                        \
+        assert_int_equal(start_count, sizeof expected / sizeof *expected);                         \
+        assert_memory_equal(started, expected, sizeof expected);                                   \
+        start_count = 0;                                                                           \
+    } while (0)
+
+static void a_job_that_fits_starts(void **state)
+{
+    (void)state;
+    a100s(1);
+    submit(1, "nlp", ask_slices("3g.40gb", 2), 0);
+    cycle();
+    assert_starts(1);
+    assert_int_equal(sched_pending(queue), 0);
+    assert_int_equal(sched_running(queue), 1);
+}
+
+static void in_an_account_the_first_come_goes_first(void **state)
+{
+    (void)state;
+    a100s(1);
+    submit(2, "nlp", ask_slices("7g.80gb", 1), 0);
+    submit(1, "nlp", ask_slices("7g.80gb", 1), 0);
+    cycle();
+    assert_starts(1);
+    end(1);
+    cycle();
+    assert_starts(2);
+}
+
+static void who_used_less_goes_first(void **state)
+{
+    (void)state;
+    a100s(1);
+    sched_set_usage(queue, "nlp", 2 * CLOCK_HOUR, now.boot_us);
+    sched_set_usage(queue, "vision", 1 * CLOCK_HOUR, now.boot_us);
+    submit(1, "nlp", ask_cards(1), 0);
+    submit(2, "vision", ask_cards(1), 0);
+    cycle();
+    assert_starts(2);
+}
+
+static void weights_divide_usage(void **state)
+{
+    (void)state;
+    a100s(1);
+    sched_set_weight(queue, "nlp", 4);
+    sched_set_usage(queue, "nlp", 2 * CLOCK_HOUR, now.boot_us);
+    sched_set_usage(queue, "vision", 1 * CLOCK_HOUR, now.boot_us);
+    submit(1, "vision", ask_cards(1), 0);
+    submit(2, "nlp", ask_cards(1), 0);
+    cycle();
+    assert_starts(2);
+}
+
+static void equal_accounts_take_turns_job_by_job(void **state)
+{
+    (void)state;
+    a100s(4);
+    for (uint64_t id = 1; id <= 10; id++)
+        submit(id, "alice", ask_cards(1), 0);
+    for (uint64_t id = 11; id <= 20; id++)
+        submit(id, "bob", ask_cards(1), 0);
+    cycle();
+    assert_starts(1, 11, 2, 12);
+    for (int i = 0; i < 3; i++) { /* both have used the same: whoever waits longer, in turns */
+        pass(10 * CLOCK_SECOND);
+        const struct hold *h = &inv.cards[i].hold;
+        end(h->job_id);
+    }
+    cycle();
+    assert_int_equal(start_count, 3);
+    size_t of_alice = 0;
+    for (size_t i = 0; i < start_count; i++)
+        of_alice += started[i] <= 10;
+    assert_in_range(of_alice, 1, 2);
+}
+
+static double used(const char *account)
+{
+    struct sched_account a;
+    assert_true(sched_account(queue, account, now, &a));
+    return a.used_card_us;
+}
+
+static void a_running_job_is_charged_by_its_share_and_time(void **state)
+{
+    (void)state;
+    struct sched_policy no_decay = { .half_life_us = 0 };
+    sched_set_policy(queue, &no_decay, now);
+    submit(1, "nlp", ask_cards(1), 0);
+    sched_start(queue, 1, 250000, now.boot_us);
+    pass(CLOCK_HOUR);
+    assert_float_equal(used("nlp"), CLOCK_HOUR / 4.0, 1);
+    sched_end(queue, 1, now.boot_us);
+    pass(CLOCK_HOUR);
+    assert_float_equal(used("nlp"), CLOCK_HOUR / 4.0, 1);
+}
+
+static void usage_halves_with_the_half_life(void **state)
+{
+    (void)state;
+    struct sched_policy policy = { .half_life_us = CLOCK_DAY };
+    sched_set_policy(queue, &policy, now);
+    sched_set_usage(queue, "nlp", 1000, now.boot_us);
+    pass(CLOCK_DAY);
+    assert_float_equal(used("nlp"), 500, 1e-9);
+    pass(CLOCK_DAY);
+    assert_float_equal(used("nlp"), 250, 1e-9);
+}
+
+/* A card held for ever under decay tends to half-life / ln 2. */
+static void charging_does_not_depend_on_how_often_it_is_settled(void **state)
+{
+    (void)state;
+    struct sched_policy policy = { .half_life_us = CLOCK_DAY };
+    sched_set_policy(queue, &policy, now);
+    submit(1, "once", ask_cards(1), 0);
+    submit(2, "often", ask_cards(1), 0);
+    sched_start(queue, 1, PPM, now.boot_us);
+    sched_start(queue, 2, PPM, now.boot_us);
+    for (int i = 0; i < 1000; i++) {
+        pass(CLOCK_HOUR / 10);
+        (void)used("often");
+    }
+    double expected = CLOCK_DAY / M_LN2 * (1 - exp2(-100.0 / 24));
+    assert_true(fabs(used("often") / expected - 1) < 1e-9);
+    assert_true(fabs(used("once") / expected - 1) < 1e-9);
+}
+
+static void a_clock_that_goes_back_takes_nothing_away(void **state)
+{
+    (void)state;
+    sched_set_usage(queue, "nlp", 1000, now.boot_us);
+    pass(-CLOCK_DAY);
+    assert_float_equal(used("nlp"), 1000, 1e-9);
+}
+
+/* gpu0 is held until 16:00; two cards are wanted; gpu1 is kept for them. */
+static void block_two_cards(void)
+{
+    a100s(2);
+    submit(1, "nlp", ask_cards(1), CLOCK_HOUR);
+    cycle();
+    assert_starts(1);
+    pass(CLOCK_MINUTE);
+    submit(2, "nlp", ask_cards(2), CLOCK_HOUR);
+}
+
+static void later_jobs_that_would_delay_the_blocked_one_wait(void **state)
+{
+    (void)state;
+    block_two_cards();
+    submit(3, "vision", ask_cards(1), 2 * CLOCK_HOUR);
+    sched_set_usage(queue, "vision", 100 * CLOCK_DAY, now.boot_us);
+    cycle();
+    assert_int_equal(start_count, 0);
+    end(1);
+    cycle();
+    assert_starts(2);
+}
+
+static void short_jobs_fill_the_hole_before_the_reservation(void **state)
+{
+    (void)state;
+    block_two_cards();
+    sched_set_usage(queue, "vision", 100 * CLOCK_DAY, now.boot_us);
+    submit(3, "vision", ask_cards(1), 0);
+    submit(4, "vision", ask_cards(1), 59 * CLOCK_MINUTE + 1);
+    submit(5, "vision", ask_cards(1), 59 * CLOCK_MINUTE);
+    submit(6, "vision", ask_cards(1), CLOCK_MINUTE);
+    cycle();
+    assert_true(backfilled[0]);
+    assert_starts(5);
+    pass(59 * CLOCK_MINUTE);
+    end(1);
+    end(5);
+    cycle();
+    assert_false(backfilled[0]);
+    assert_starts(2);
+}
+
+static void cards_that_are_not_reserved_are_used_by_everybody(void **state)
+{
+    (void)state;
+    block_two_cards();
+    a100s(1);
+    inv.cards[2].mode = MODE_SLICES;
+    submit(3, "vision", ask_slices("7g.80gb", 1), 0);
+    sched_set_usage(queue, "vision", 100 * CLOCK_DAY, now.boot_us);
+    cycle();
+    assert_starts(3);
+}
+
+static void a_reservation_is_kept_when_others_used_less(void **state)
+{
+    (void)state;
+    block_two_cards();
+    cycle();
+    pass(30 * CLOCK_MINUTE);
+    submit(3, "newcomer", ask_cards(2), CLOCK_HOUR);
+    submit(4, "newcomer", ask_cards(1), CLOCK_HOUR);
+    cycle();
+    assert_int_equal(start_count, 0);
+    pass(29 * CLOCK_MINUTE);
+    end(1);
+    cycle();
+    assert_starts(2);
+}
+
+static void without_limits_the_youngest_cards_drain(void **state)
+{
+    (void)state;
+    a100s(2);
+    submit(1, "serve", ask_slices("3g.40gb", 1), 0);
+    cycle();
+    pass(20 * CLOCK_DAY);
+    submit(2, "nlp", ask_slices("4g.40gb", 1), 0); /* beside the old one */
+    submit(3, "nlp", ask_slices("3g.40gb", 1), 0);
+    cycle();
+    assert_starts(1, 2, 3);
+    pass(CLOCK_MINUTE);
+    submit(4, "nlp", ask_cards(1), 0);
+    submit(5, "vision", ask_slices("1g.10gb", 1), 0);
+    sched_set_usage(queue, "vision", 1000 * CLOCK_DAY, now.boot_us);
+    cycle();
+    assert_int_equal(start_count, 0);
+    struct sched_explanation x = why(4);
+    assert_int_equal(x.why, WHY_RESERVED);
+    assert_int_equal(x.card_count, 1);
+    assert_int_equal(x.cards[0], 1);
+    assert_int_equal(x.expected_boot_us, 0);
+    submit(6, "vision", ask_slices("1g.10gb", 1), CLOCK_MINUTE);
+    cycle();
+    assert_starts(6);
+    end(6);
+    end(3);
+    cycle();
+    assert_starts(4);
+}
+
+static void a_requeued_job_has_its_old_place(void **state)
+{
+    (void)state;
+    a100s(1);
+    submit(1, "nlp", ask_cards(1), 0);
+    submit(2, "nlp", ask_cards(1), 0);
+    cycle();
+    assert_starts(1);
+    server_end(&inv, 1, now);
+    sched_requeue(queue, 1, now.boot_us);
+    assert_int_equal(sched_pending(queue), 2);
+    cycle();
+    assert_starts(1);
+}
+
+static void a_held_job_lets_others_go_first_until_its_time(void **state)
+{
+    (void)state;
+    a100s(1);
+    submit(1, "nlp", ask_cards(1), 0);
+    submit(2, "nlp", ask_cards(1), 0);
+    submit(3, "nlp", ask_cards(1), 0);
+    sched_hold(queue, 1, now.boot_us + CLOCK_MINUTE);
+    sched_hold(queue, 2, INT64_MAX);
+    assert_int_equal(sched_wake_us(queue, &inv, now), now.boot_us + CLOCK_MINUTE);
+    cycle();
+    assert_starts(3);
+    end(3);
+    pass(CLOCK_MINUTE);
+    cycle();
+    assert_starts(1);
+    end(1);
+    cycle();
+    assert_int_equal(start_count, 0);
+    assert_int_equal(why(2).why, WHY_HELD);
+    sched_release(queue, 2);
+    cycle();
+    assert_starts(2);
+}
+
+static void a_removed_job_gives_its_reservation_up(void **state)
+{
+    (void)state;
+    block_two_cards();
+    submit(3, "vision", ask_cards(1), 0);
+    sched_set_usage(queue, "vision", 100 * CLOCK_DAY, now.boot_us);
+    cycle();
+    assert_int_equal(start_count, 0);
+    sched_remove(queue, 2);
+    sched_remove(queue, 99);
+    cycle();
+    assert_starts(3);
+}
+
+static void what_no_card_can_serve_any_more_blocks_nobody(void **state)
+{
+    (void)state;
+    a100s(2);
+    submit(1, "nlp", ask_cards(2), 0);
+    submit(2, "nlp", ask_cards(1), 0);
+    inv.cards[1].pool = POOL_OFF;
+    cycle();
+    assert_starts(2);
+    assert_int_equal(why(1).why, WHY_NEVER);
+    assert_true(why(1).text[0]);
+}
+
+static void an_auto_card_turns_only_after_its_hold(void **state)
+{
+    (void)state;
+    struct sched_policy policy = SCHED_POLICY_DEFAULT;
+    sched_set_policy(queue, &policy, now);
+    a100s(1);
+    submit(1, "nlp", ask_slices("1g.10gb", 1), 0);
+    cycle();
+    assert_starts(1);
+    pass(CLOCK_MINUTE);
+    end(1);
+    submit(2, "nlp", ask_cards(1), 0);
+    cycle();
+    assert_int_equal(start_count, 0);
+    assert_int_equal(sched_wake_us(queue, &inv, now), now.boot_us + 10 * CLOCK_MINUTE);
+    pass(10 * CLOCK_MINUTE);
+    cycle();
+    assert_starts(2);
+}
+
+/* A slice on a card that waits to turn would begin its hold anew, so only what ends before counts. */
+static void backfill_leaves_room_for_the_hold_of_a_mode_change(void **state)
+{
+    (void)state;
+    struct sched_policy policy = SCHED_POLICY_DEFAULT;
+    sched_set_policy(queue, &policy, now);
+    a100s(1);
+    submit(1, "nlp", ask_slices("3g.40gb", 1), CLOCK_HOUR);
+    cycle();
+    submit(2, "nlp", ask_cards(1), 0);
+    cycle();
+    assert_starts(1);
+    assert_int_equal(why(2).expected_boot_us, now.boot_us + CLOCK_HOUR + 10 * CLOCK_MINUTE);
+    submit(3, "nlp", ask_slices("1g.10gb", 1), CLOCK_HOUR + 5 * CLOCK_MINUTE);
+    submit(4, "nlp", ask_slices("1g.10gb", 1), CLOCK_HOUR);
+    cycle();
+    assert_starts(4);
+    assert_int_equal(why(2).expected_boot_us, now.boot_us + CLOCK_HOUR + 10 * CLOCK_MINUTE);
+}
+
+static void why_says_who_is_in_the_way_and_what_would_help(void **state)
+{
+    (void)state;
+    block_two_cards();
+    submit(3, "vision", ask_cards(1), 2 * CLOCK_HOUR);
+    submit(4, "nlp", ask_cards(2), 0);
+    sched_set_usage(queue, "vision", 100 * CLOCK_DAY, now.boot_us);
+    cycle();
+    struct sched_explanation x = why(2);
+    assert_int_equal(x.why, WHY_RESERVED);
+    assert_int_equal(x.ahead, 0);
+    assert_int_equal(x.account_rank, 1);
+    assert_int_equal(x.accounts, 2);
+    assert_string_equal(x.account, "nlp");
+    assert_int_equal(x.card_count, 2);
+    assert_int_equal(x.expected_boot_us, now.boot_us + 59 * CLOCK_MINUTE);
+    assert_non_null(strstr(x.text, "waits for 2 whole cards: gpu0 until "));
+    assert_non_null(strstr(x.text, " (#1 carol)"));
+    assert_non_null(strstr(x.text, "gpu1 is free and kept for it"));
+    x = why(3);
+    assert_int_equal(x.why, WHY_DRAINING);
+    assert_int_equal(x.reserved_for, 2);
+    assert_int_equal(x.account_rank, 2);
+    assert_int_equal(x.short_limit_us, 59 * CLOCK_MINUTE);
+    assert_string_equal(x.text, "gpu0, gpu1 would do, but are kept for #2; with a time limit of at "
+                                "most 59m it could start now");
+    x = why(4);
+    assert_int_equal(x.why, WHY_NO_ROOM);
+    assert_int_equal(x.ahead, 1);
+    assert_int_equal(x.earliest_boot_us, now.boot_us + 59 * CLOCK_MINUTE);
+    assert_int_equal(why(1).why, WHY_RUNNING);
+    assert_int_equal(why(77).why, WHY_UNKNOWN);
+}
+
+static void a_job_behind_ten_thousand_blocked_ones_starts(void **state)
+{
+    (void)state;
+    a100s(4);
+    submit(1, "nlp", ask_cards(3), CLOCK_HOUR);
+    cycle();
+    assert_true(runs(1));
+    struct request four = ask_cards(4);
+    for (uint64_t id = 100; id < 10100; id++) {
+        struct sched_job job = { .id = id, .account = "nlp", .request = &four };
+        sched_add(queue, &job);
+    }
+    limits[2] = CLOCK_MINUTE;
+    struct request one = ask_cards(1);
+    struct sched_job late = {
+        .id = 2, .order = 20000, .account = "nlp", .request = &one, .limit_us = CLOCK_MINUTE
+    };
+    sched_add(queue, &late);
+    cycle();
+    assert_true(runs(2));
+    assert_int_equal(sched_pending(queue), 10000);
+}
+
+#define STORY(name) cmocka_unit_test_setup_teardown(name, make_server, end_server)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY(a_job_that_fits_starts),
+        STORY(in_an_account_the_first_come_goes_first),
+        STORY(who_used_less_goes_first),
+        STORY(weights_divide_usage),
+        STORY(equal_accounts_take_turns_job_by_job),
+        STORY(a_running_job_is_charged_by_its_share_and_time),
+        STORY(usage_halves_with_the_half_life),
+        STORY(charging_does_not_depend_on_how_often_it_is_settled),
+        STORY(a_clock_that_goes_back_takes_nothing_away),
+        STORY(later_jobs_that_would_delay_the_blocked_one_wait),
+        STORY(short_jobs_fill_the_hole_before_the_reservation),
+        STORY(cards_that_are_not_reserved_are_used_by_everybody),
+        STORY(a_reservation_is_kept_when_others_used_less),
+        STORY(without_limits_the_youngest_cards_drain),
+        STORY(a_requeued_job_has_its_old_place),
+        STORY(a_held_job_lets_others_go_first_until_its_time),
+        STORY(a_removed_job_gives_its_reservation_up),
+        STORY(what_no_card_can_serve_any_more_blocks_nobody),
+        STORY(an_auto_card_turns_only_after_its_hold),
+        STORY(backfill_leaves_room_for_the_hold_of_a_mode_change),
+        STORY(why_says_who_is_in_the_way_and_what_would_help),
+        STORY(a_job_behind_ten_thousand_blocked_ones_starts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
