@@ -62,11 +62,11 @@ struct driver_options {
     void *at_arg;
 };
 
-/* A card to leave alone: any field that is set and agrees is enough. */
+/* A card to leave alone: one name that is set and agrees is enough. */
 struct driver_skip {
     char uuid[CARD_UUID_SIZE];     /* "": not known */
     char bus_id[CARD_BUS_ID_SIZE]; /* "": not known */
-    int64_t index;                 /* NVML's; -1: not known */
+    int64_t index;                 /* NVML's; looked at only where both others are "" */
 };
 
 /*
@@ -81,7 +81,13 @@ struct driver_skip {
  */
 int driver_open(const struct driver_options *options, struct driver **ret, struct err *e);
 
-/* Lets go of NVML and unloads the library; afterwards nothing holds the cards. NULL is fine. */
+/*
+ * Lets go of NVML and unloads the library, so that nothing here holds a card,
+ * and keeps what is known of boards. The next call that needs it opens it again.
+ */
+void driver_release(struct driver *d);
+
+/* As driver_release, and frees `d`. NULL is fine. */
 void driver_close(struct driver *d);
 DEFINE_AUTO_PTR(struct driver, driver_close);
 

@@ -1,0 +1,370 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "driver/state.h"
+
+/* One step on its way. */
+struct doing {
+    struct driver *d;
+    const struct library *lib;
+    nvmlDevice_t dev;
+    struct known_card *known;
+    const struct board *board; /* of a card with MIG on */
+    struct step s;             /* as asked; gi, ci and uuid are filled in */
+};
+
+/* "cannot create gpu0/2g.20gb@4: <why>", with the errno for an NVML code. */
+static int refuse(const struct doing *w, nvmlReturn_t code, struct err *e)
+{
+    AUTO(text) struct text what = TEXT_INIT;
+    step_add_text(&what, &w->s);
+    int number = library_errno(code);
+    if (number == -EACCES)
+        return err_set(e, number, "cannot %s: this needs root", what.buf);
+    return err_set(e, number, "cannot %s: the driver says: %s", what.buf,
+                   library_words(w->lib, code));
+}
+
+static int refuse_words(const struct doing *w, int number, struct err *e, const char *why)
+{
+    AUTO(text) struct text what = TEXT_INIT;
+    step_add_text(&what, &w->s);
+    return err_set(e, number, "cannot %s: %s", what.buf, why);
+}
+
+/* In use, with whoever the driver lists there. */
+static int refuse_busy(const struct doing *w, uint32_t gi, struct err *e)
+{
+    struct card c = { .uuid = "" };
+    AUTO(text) struct text why = TEXT_INIT;
+    int named = 0;
+    text_add(&why, "it is in use");
+    (void)driver_add_processes(w->d, w->dev, &c);
+    for (size_t i = 0; i < c.process_count && named < 4; i++) {
+        const struct gpu_process *p = &c.processes[i];
+        if (gi != NOT_AN_INSTANCE && p->gi != gi)
+            continue;
+        text_addf(&why, "%spid %d (%s)", named++ ? ", " : " by ", (int)p->pid,
+                  p->name[0] ? p->name : "gone");
+    }
+    if (!named)
+        text_add(&why, " by something that the driver does not list");
+    card_done(&c);
+    return refuse_words(w, -EBUSY, e, why.buf);
+}
+
+static int refuse_for(const struct doing *w, nvmlReturn_t code, uint32_t gi, struct err *e)
+{
+    return code == NVML_ERROR_IN_USE ? refuse_busy(w, gi, e) : refuse(w, code, e);
+}
+
+/* ---- GPU instances ---- */
+
+struct wanted {
+    const struct step *s;
+    nvmlGpuInstance_t handle;
+    nvmlGpuInstanceInfo_t info;
+    bool found;
+};
+
+static bool same_place(nvmlGpuInstance_t gi, const nvmlGpuInstanceInfo_t *info, void *arg)
+{
+    struct wanted *w = arg;
+    if (info->placement.start != w->s->start || info->profileId != w->s->profile_id)
+        return false;
+    w->found = true;
+    w->handle = gi;
+    w->info = *info;
+    return true;
+}
+
+/* The instance at the step's placement. A listing that failed is not the same as none. */
+static int find_gi(struct doing *w, struct wanted *ret, struct err *e)
+{
+    *ret = (struct wanted){ .s = &w->s };
+    nvmlReturn_t r = driver_each_gi(w->d, w->dev, w->board, same_place, ret);
+    return ret->found || r == NVML_SUCCESS ? 0 : refuse(w, r, e);
+}
+
+/* As find_gi; -ENOENT where there is none, or another instance than the step means. */
+static int need_gi(struct doing *w, struct wanted *ret, struct err *e)
+{
+    int code = find_gi(w, ret, e);
+    if (code < 0)
+        return code;
+    if (!ret->found)
+        return refuse_words(w, -ENOENT, e, "there is no such instance (any more)");
+    if (w->s.gi != NOT_AN_INSTANCE && w->s.gi != ret->info.id)
+        return refuse_words(w, -ENOENT, e, "another instance is there by now");
+    w->s.gi = ret->info.id;
+    return 0;
+}
+
+static nvmlReturn_t create_at(const struct doing *w, nvmlGpuInstance_t *ret)
+{
+    const nvmlGpuInstancePlacement_t at = { .start = w->s.start, .size = w->s.units };
+    if (w->lib->nvmlDeviceCreateGpuInstanceWithPlacement)
+        return w->lib->nvmlDeviceCreateGpuInstanceWithPlacement(w->dev, w->s.profile_id, &at, ret);
+    if (w->lib->nvmlDeviceCreateGpuInstance)
+        return w->lib->nvmlDeviceCreateGpuInstance(w->dev, w->s.profile_id, ret);
+    return NVML_ERROR_FUNCTION_NOT_FOUND;
+}
+
+static int create_gi(struct doing *w, struct err *e)
+{
+    struct wanted there;
+    nvmlGpuInstance_t gi;
+    nvmlGpuInstanceInfo_t info = { .id = NVML_NO_INSTANCE };
+    int code = find_gi(w, &there, e);
+    if (code < 0)
+        return code;
+    if (there.found)
+        return refuse_words(w, -EEXIST, e, "it is there already");
+    nvmlReturn_t r = create_at(w, &gi);
+    if (r == NVML_ERROR_INVALID_ARGUMENT)
+        return refuse_words(w, -ENOTSUP, e, "the card has no such placement");
+    if (r != NVML_SUCCESS)
+        return refuse_for(w, r, NOT_AN_INSTANCE, e);
+    r = w->lib->nvmlGpuInstanceGetInfo(gi, &info);
+    bool right = r == NVML_SUCCESS && info.placement.start == w->s.start &&
+                 info.profileId == w->s.profile_id;
+    if (right) {
+        w->s.gi = info.id;
+        return 0;
+    }
+    if (w->lib->nvmlGpuInstanceDestroy)
+        (void)w->lib->nvmlGpuInstanceDestroy(gi); /* -EIO says to look again in any case */
+    return refuse_words(w, -EIO, e, "the driver made something else than it was asked for");
+}
+
+static int destroy_gi(struct doing *w, struct err *e)
+{
+    struct wanted there;
+    int code = need_gi(w, &there, e);
+    if (code < 0)
+        return code;
+    if (!w->lib->nvmlGpuInstanceDestroy)
+        return refuse(w, NVML_ERROR_FUNCTION_NOT_FOUND, e);
+    nvmlReturn_t r = w->lib->nvmlGpuInstanceDestroy(there.handle);
+    if (r != NVML_SUCCESS)
+        return refuse_for(w, r, w->s.gi, e);
+    code = find_gi(w, &there, e);
+    if (code == 0 && there.found)
+        return refuse_words(w, -EIO, e, "the driver says that it did, and it is still there");
+    return code;
+}
+
+/* ---- compute instances ---- */
+
+static int choose_ci_profile(struct doing *w, nvmlGpuInstance_t gi, struct err *e)
+{
+    const struct profile *p = board_profile_by_id(w->board, w->s.profile_id);
+    if (w->s.ci_slices && (!p || w->s.ci_slices != p->slices))
+        return 0;
+    /* All of it: the id is asked of the driver, since a plan made without hardware guessed it. */
+    if (!p || !driver_full_ci(w->d, gi, p->slices, &w->s.ci_profile_id))
+        return refuse_words(w, -ENOTSUP, e, "the driver tells no compute instance that fills it");
+    w->s.ci_slices = p->slices;
+    w->s.ci_start = 0;
+    return 0;
+}
+
+static nvmlReturn_t create_ci_at(const struct doing *w, nvmlGpuInstance_t gi,
+                                 nvmlComputeInstance_t *ret)
+{
+    const nvmlComputeInstancePlacement_t at = { .start = w->s.ci_start, .size = w->s.ci_slices };
+    const struct profile *p = board_profile_by_id(w->board, w->s.profile_id);
+    bool part = p && w->s.ci_slices < p->slices;
+    if (part && w->lib->nvmlGpuInstanceCreateComputeInstanceWithPlacement)
+        return w->lib->nvmlGpuInstanceCreateComputeInstanceWithPlacement(gi, w->s.ci_profile_id,
+                                                                         &at, ret);
+    if (!w->lib->nvmlGpuInstanceCreateComputeInstance)
+        return NVML_ERROR_FUNCTION_NOT_FOUND;
+    return w->lib->nvmlGpuInstanceCreateComputeInstance(gi, w->s.ci_profile_id, ret);
+}
+
+/* Fills ci and uuid from what came into being; false when that is not what was asked. */
+static bool read_back_ci(struct doing *w, nvmlComputeInstance_t ci)
+{
+    nvmlComputeInstanceInfo_t info = { .id = NVML_NO_INSTANCE };
+    if (!w->lib->nvmlComputeInstanceGetInfo_v2 ||
+        w->lib->nvmlComputeInstanceGetInfo_v2(ci, &info) != NVML_SUCCESS)
+        return false;
+    w->s.ci = info.id;
+    return info.profileId == w->s.ci_profile_id && info.placement.start == w->s.ci_start &&
+           driver_mig_uuid(w->d, w->dev, w->s.gi, info.id, w->s.uuid);
+}
+
+static int create_ci(struct doing *w, struct err *e)
+{
+    struct wanted there;
+    nvmlComputeInstance_t ci;
+    int code = need_gi(w, &there, e);
+    if (code == 0)
+        code = choose_ci_profile(w, there.handle, e);
+    if (code < 0)
+        return code;
+    nvmlReturn_t r = create_ci_at(w, there.handle, &ci);
+    if (r == NVML_ERROR_INVALID_ARGUMENT)
+        return refuse_words(w, -ENOTSUP, e, "the instance has no such placement inside it");
+    if (r != NVML_SUCCESS)
+        return refuse_for(w, r, w->s.gi, e);
+    if (read_back_ci(w, ci))
+        return 0;
+    if (w->lib->nvmlComputeInstanceDestroy)
+        (void)w->lib->nvmlComputeInstanceDestroy(ci); /* -EIO says to look again in any case */
+    return refuse_words(w, -EIO, e, "the driver made something else than it was asked for");
+}
+
+static nvmlReturn_t ci_by_id(const struct doing *w, nvmlGpuInstance_t gi,
+                             nvmlComputeInstance_t *ret)
+{
+    nvmlComputeInstanceInfo_t info;
+    if (!w->lib->nvmlGpuInstanceGetComputeInstanceById || !w->lib->nvmlComputeInstanceGetInfo_v2)
+        return NVML_ERROR_FUNCTION_NOT_FOUND;
+    nvmlReturn_t r = w->lib->nvmlGpuInstanceGetComputeInstanceById(gi, w->s.ci, ret);
+    return r == NVML_SUCCESS ? w->lib->nvmlComputeInstanceGetInfo_v2(*ret, &info) : r;
+}
+
+static int destroy_ci(struct doing *w, struct err *e)
+{
+    struct wanted there;
+    nvmlComputeInstance_t ci;
+    int code = need_gi(w, &there, e);
+    if (code < 0)
+        return code;
+    nvmlReturn_t r = ci_by_id(w, there.handle, &ci);
+    if (r == NVML_ERROR_NOT_FOUND || r == NVML_ERROR_INVALID_ARGUMENT)
+        return refuse_words(w, -ENOENT, e, "there is none (any more)");
+    if (r == NVML_SUCCESS && !w->lib->nvmlComputeInstanceDestroy)
+        r = NVML_ERROR_FUNCTION_NOT_FOUND;
+    if (r == NVML_SUCCESS)
+        r = w->lib->nvmlComputeInstanceDestroy(ci);
+    if (r != NVML_SUCCESS)
+        return refuse_for(w, r, w->s.gi, e);
+    if (ci_by_id(w, there.handle, &ci) == NVML_SUCCESS)
+        return refuse_words(w, -EIO, e, "the driver says that it did, and it is still there");
+    return 0;
+}
+
+/* ---- the card ---- */
+
+static int mode_of(const struct doing *w, unsigned int *ret_now, unsigned int *ret_pending,
+                   struct err *e)
+{
+    if (!w->lib->nvmlDeviceGetMigMode || !w->lib->nvmlDeviceSetMigMode)
+        return refuse(w, NVML_ERROR_FUNCTION_NOT_FOUND, e);
+    nvmlReturn_t r = w->lib->nvmlDeviceGetMigMode(w->dev, ret_now, ret_pending);
+    if (r == NVML_ERROR_NOT_SUPPORTED)
+        return refuse_words(w, -ENOTSUP, e, "the card has no MIG");
+    return r == NVML_SUCCESS ? 0 : refuse(w, r, e);
+}
+
+static int turn_mig(struct doing *w, unsigned int mode, struct err *e)
+{
+    unsigned int now, pending;
+    nvmlReturn_t activation = NVML_SUCCESS;
+    nvmlReturn_t ignored;
+    int code = mode_of(w, &now, &pending, e);
+    if (code < 0 || (now == mode && pending == mode))
+        return code;
+    unsigned int before = pending;
+    nvmlReturn_t r = w->lib->nvmlDeviceSetMigMode(w->dev, mode, &activation);
+    if (r != NVML_SUCCESS)
+        return refuse_for(w, r, NOT_AN_INSTANCE, e);
+    code = mode_of(w, &now, &pending, e);
+    if (code < 0)
+        return err_set(e, -EIO, "gpu%u does not tell its MIG mode after a change of it",
+                       w->s.ordinal);
+    if (now == mode && pending == mode)
+        return 0;
+    if (activation == NVML_ERROR_IN_USE) {
+        (void)w->lib->nvmlDeviceSetMigMode(w->dev, before, &ignored); /* as it was */
+        return refuse_busy(w, NOT_AN_INSTANCE, e);
+    }
+    if (pending == mode)
+        return refuse_words(w, -EAGAIN, e, "it is stored, and becomes so by a reset of the card");
+    return refuse_words(w, -EIO, e, "the driver says that it did, and the mode is as before");
+}
+
+static int reset_card(struct doing *w, struct err *e)
+{
+    unsigned int now, pending;
+    char uuid[CARD_UUID_SIZE];
+    char bus_id[CARD_BUS_ID_SIZE];
+    memcpy(uuid, w->s.card_uuid, sizeof uuid);
+    memcpy(bus_id, w->known->bus_id, sizeof bus_id);
+    driver_release(w->d);
+    int code = driver_run_reset(w->d, uuid, bus_id, e);
+    int back = driver_ready(w->d, code < 0 ? NULL : e);
+    if (code < 0 || back < 0)
+        return code < 0 ? code : back;
+    nvmlReturn_t r = w->lib->nvmlDeviceGetHandleByUUID(uuid, &w->dev);
+    if (r != NVML_SUCCESS)
+        return refuse(w, r, e);
+    if (mode_of(w, &now, &pending, NULL) == 0 && now != pending)
+        return refuse_words(w, -EIO, e, "it was reset, and its MIG mode still waits for a reset");
+    return 0;
+}
+
+static int find_card(struct doing *w, struct err *e)
+{
+    nvmlPciInfo_t pci = { .domain = 0 };
+    char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = "";
+    driver_at(w->d, w->s.card_uuid);
+    nvmlReturn_t r = w->lib->nvmlDeviceGetHandleByUUID(w->s.card_uuid, &w->dev);
+    if (r == NVML_ERROR_NOT_FOUND)
+        return refuse_words(w, -ENODEV, e, "the card is not there");
+    if (r == NVML_SUCCESS)
+        r = w->lib->nvmlDeviceGetPciInfo_v3(w->dev, &pci);
+    if (r == NVML_SUCCESS)
+        r = w->lib->nvmlDeviceGetName(w->dev, name, sizeof name);
+    if (r != NVML_SUCCESS)
+        return refuse(w, r, e);
+    w->known = driver_know(w->d, w->s.card_uuid, pci.busId);
+    (void)snprintf(w->known->name, sizeof w->known->name, "%s", name);
+    w->known->pci_device_id = pci.pciDeviceId;
+    return 0;
+}
+
+static int carry_out(struct doing *w, struct err *e)
+{
+    if (w->s.kind > STEP_RESET)
+        w->board = driver_board(w->d, w->dev, w->known, true);
+    switch (w->s.kind) {
+    case STEP_MIG_ON:
+        return turn_mig(w, NVML_DEVICE_MIG_ENABLE, e);
+    case STEP_MIG_OFF:
+        return turn_mig(w, NVML_DEVICE_MIG_DISABLE, e);
+    case STEP_RESET:
+        return reset_card(w, e);
+    case STEP_CI_DESTROY:
+        return destroy_ci(w, e);
+    case STEP_GI_DESTROY:
+        return destroy_gi(w, e);
+    case STEP_GI_CREATE:
+        return create_gi(w, e);
+    case STEP_CI_CREATE:
+        return create_ci(w, e);
+    }
+    return err_set(e, -EINVAL, "no such step");
+}
+
+int driver_step(struct driver *d, const struct step *s, struct step *ret_done, struct err *e)
+{
+    int code = driver_ready(d, e);
+    if (code < 0)
+        return code;
+    struct doing w = { .d = d, .lib = &d->lib, .s = *s };
+    code = find_card(&w, e);
+    if (code == 0)
+        code = carry_out(&w, e);
+    driver_at(d, NULL);
+    bool stored = code == -EAGAIN && (s->kind == STEP_MIG_ON || s->kind == STEP_MIG_OFF);
+    if (code == 0 || stored)
+        *ret_done = w.s;
+    return code;
+}
