@@ -16,13 +16,16 @@ static bool is_refusal(int rc)
 bool access_card(const struct machine *m, uint32_t minor)
 {
     auto_free char *root = sim_root_path(m);
-    return !root || !is_refusal(sim_root_may_use_card(root, minor));
+    char node[32];
+    (void)snprintf(node, sizeof node, "dev/nvidia%u", minor); /* fits */
+    return !is_refusal(sim_root_may_open(root, "dev/nvidiactl")) &&
+           !is_refusal(sim_root_may_open(root, node));
 }
 
 bool access_mig(const struct machine *m, uint32_t minor, uint32_t gi, uint32_t ci)
 {
     auto_free char *root = sim_root_path(m);
-    return !root || !is_refusal(sim_root_may_use_instance(root, minor, gi, ci));
+    return !is_refusal(sim_root_may_use_instance(root, minor, gi, ci));
 }
 
 bool access_monitor(const struct machine *m)
@@ -30,5 +33,5 @@ bool access_monitor(const struct machine *m)
     auto_free char *root = sim_root_path(m);
     char node[48];
     (void)snprintf(node, sizeof node, "dev/nvidia-caps/nvidia-cap%u", SIM_CAP_MONITOR); /* fits */
-    return !root || !is_refusal(sim_root_may_open(root, node));
+    return !is_refusal(sim_root_may_open(root, node));
 }
