@@ -197,15 +197,13 @@ static bool turns_reserved(const struct sched *s, const struct inventory *inv,
     return false;
 }
 
-/* As if the job held the whole of every reserved card it touches: never too little. */
-static void hold_touched(const struct sched *s, struct shadow *sh, const struct place *place,
-                         int64_t now_us, int64_t end_us)
+/* As if the job held the whole of every card it touches: never too little. */
+static void hold_touched(struct shadow *sh, const struct place *place, int64_t now_us,
+                         int64_t end_us)
 {
     for (size_t i = 0; i < place->count; i++) {
         struct inventory_card *c = inventory_uuid(&sh->inv, place->items[i].card_uuid);
-        if (!c || !is_reserved(s, &sh->inv, c->card.uuid))
-            continue;
-        if (c->hold.kind == HOLD_JOB && c->hold.until_boot_us >= end_us)
+        if (!c || (c->hold.kind == HOLD_JOB && c->hold.until_boot_us >= end_us))
             continue;
         c->hold =
             (struct hold){ .kind = HOLD_JOB, .since_boot_us = now_us, .until_boot_us = end_us };
@@ -226,7 +224,7 @@ bool reserve_allows(struct sched *s, const struct inventory *inv, const struct p
     auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
     int64_t when = INT64_MAX;
     shadow_init(&sh, inv);
-    hold_touched(s, &sh, place, now.boot_us, now.boot_us + limit_us);
+    hold_touched(&sh, place, now.boot_us, now.boot_us + limit_us);
     size_t n =
         place_soonest(&sh.inv, &res->entry->shape->question->request, &rules, now, cards, &when);
     shadow_done(&sh);

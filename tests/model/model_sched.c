@@ -1,0 +1,501 @@
+/*
+ * Random streams of submits, cancels and ends against sched/ and plan/ on a
+ * server of two to eight cards, with every step carried out and checked.
+ *
+ *     DIVVY_TEST_SEED=N model_sched    the same streams again
+ *
+ * A stream that fails is shrunk to the fewest events that still fail, and told.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../unit/dice.h"
+#include "../unit/server.h"
+
+#define STREAMS 400
+#define EVENTS 70
+#define JOBS_MAX 128
+#define ACCOUNTS 3
+
+enum event_kind { EV_SUBMIT, EV_CANCEL, EV_REQUEUE, EV_HOLD, EV_PASS };
+
+struct event {
+    enum event_kind kind;
+    uint32_t account;
+    struct request request;
+    int64_t limit_us; /* of the job; 0: none */
+    int64_t us;       /* how long the job runs, or how much time passes, or the hold */
+    uint32_t which;   /* job to cancel, requeue or hold, modulo those that can be */
+};
+
+struct stream {
+    uint64_t seed; /* of the server */
+    struct event events[EVENTS];
+    size_t count;
+};
+
+enum phase { UNBORN = 0, WAITS, HELD, RUNS, OVER };
+
+struct job {
+    enum phase phase;
+    uint32_t account;
+    struct request request;
+    int64_t limit_us, runs_us, ends_us, promised_us, held_until_us;
+};
+
+struct world {
+    struct inventory inv;
+    struct sched *queue;
+    struct sched_policy policy;
+    struct now now;
+    struct job jobs[JOBS_MAX];
+    uint64_t last_id;
+    uint64_t reserved; /* who had the reservation after the last cycle */
+    uint64_t digest;   /* of all starts */
+    const char *wrong;
+    uint64_t wrong_id;
+    bool loud; /* tell what happens */
+};
+
+static const char *const account_names[ACCOUNTS] = { "alice", "bob", "carol" };
+
+/* ---- streams ---------------------------------------------------------------- */
+
+static struct request roll_request(struct dice *d)
+{
+    static const char *const profiles[] = { "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb" };
+    uint64_t kind = dice_below(d, 10);
+    if (kind < 3)
+        return ask_cards(1 + (uint32_t)dice_below(d, 3));
+    if (kind < 4)
+        return (struct request){ .kind = REQUEST_NEED,
+                                 .count = 1 + (uint32_t)dice_below(d, 2),
+                                 .mem_bytes = (4 + dice_below(d, 60)) * GIB };
+    return ask_slices(profiles[dice_below(d, 5)], 1 + (uint32_t)dice_below(d, 3) / 2);
+}
+
+static struct event roll_event(struct dice *d, bool endless)
+{
+    static const enum event_kind kinds[] = { EV_SUBMIT, EV_SUBMIT, EV_SUBMIT,  EV_SUBMIT, EV_PASS,
+                                             EV_PASS,   EV_CANCEL, EV_REQUEUE, EV_HOLD };
+    struct event ev = { .kind = kinds[dice_below(d, 9)] };
+    ev.account = (uint32_t)dice_below(d, ACCOUNTS);
+    ev.request = roll_request(d);
+    ev.limit_us = (int64_t)(1 + dice_below(d, 120)) * CLOCK_MINUTE;
+    ev.us = ev.kind == EV_SUBMIT ? 1 + (int64_t)dice_below(d, (uint64_t)ev.limit_us)
+                                 : (int64_t)dice_below(d, 40) * CLOCK_MINUTE;
+    if (dice_below(d, 3) == 0)
+        ev.us = ev.kind == EV_SUBMIT ? ev.limit_us : 0;
+    if (endless && dice_below(d, 4) == 0)
+        ev.limit_us = 0;
+    ev.which = dice_u32(d);
+    return ev;
+}
+
+static void roll_stream(uint64_t seed, struct stream *st)
+{
+    struct dice d = { .state = seed };
+    *st = (struct stream){ .seed = seed, .count = EVENTS };
+    bool endless = dice_bool(&d);
+    for (size_t i = 0; i < EVENTS; i++)
+        st->events[i] = roll_event(&d, endless);
+}
+
+/* ---- the world --------------------------------------------------------------- */
+
+static void world_init(struct world *w, uint64_t seed, bool loud)
+{
+    struct dice d = { .state = seed ^ 0x5eed };
+    static const enum card_mode modes[] = { MODE_AUTO, MODE_AUTO, MODE_AUTO, MODE_SLICES,
+                                            MODE_WHOLE };
+    memset(w, 0, sizeof *w);
+    w->loud = loud;
+    w->policy = (struct sched_policy)SCHED_POLICY_DEFAULT;
+    if (dice_bool(&d))
+        w->policy.mode_hold_us = 0;
+    w->queue = sched_new(&w->policy);
+    w->now = (struct now){ .boot_us = CLOCK_DAY, .wall_us = 100 * CLOCK_DAY };
+    uint64_t cards = 2 + dice_below(&d, 7);
+    for (uint64_t i = 0; i < cards; i++) {
+        bool old = dice_below(&d, 6) == 0;
+        struct inventory_card *c = inventory_add(&w->inv, old ? board_rtx4090() : board_a100_80());
+        c->mode = old ? MODE_WHOLE : modes[dice_below(&d, 5)];
+    }
+}
+
+static void world_done(struct world *w)
+{
+    inventory_done(&w->inv);
+    sched_free(w->queue);
+}
+
+static void wrong(struct world *w, uint64_t id, const char *what)
+{
+    if (!w->wrong) {
+        w->wrong = what;
+        w->wrong_id = id;
+    }
+}
+
+static void tell(const struct world *w, uint64_t id, const char *what, const char *more)
+{
+    if (w->loud)
+        printf("#   %6.1f min  job %d %s %s\n",
+               (double)(w->now.boot_us - CLOCK_DAY) / (double)CLOCK_MINUTE, (int)id, what, more);
+}
+
+static void check_order(struct world *w, uint64_t id)
+{
+    const struct job *j = &w->jobs[id];
+    for (uint64_t k = 1; k < id; k++) {
+        const struct job *other = &w->jobs[k];
+        bool as_short = j->limit_us == 0 || (other->limit_us && other->limit_us <= j->limit_us);
+        if (other->phase == WAITS && other->account == j->account && as_short &&
+            request_same(&other->request, &j->request))
+            wrong(w, id, "overtook an equal job of its account");
+    }
+}
+
+static void start(struct world *w, const struct sched_decision *d)
+{
+    struct job *j = &w->jobs[d->job_id];
+    AUTO(text) struct text t = TEXT_INIT;
+    place_add_text(&t, &d->place);
+    tell(w, d->job_id, d->backfill ? "fills in on" : "starts on", t.buf);
+    for (const char *p = t.buf; *p; p++)
+        w->digest = (w->digest ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+    w->digest = (w->digest ^ d->job_id ^ (uint64_t)w->now.boot_us) * UINT64_C(0x100000001b3);
+    if (j->phase != WAITS)
+        wrong(w, d->job_id, "started though it does not wait");
+    if (j->promised_us && w->now.boot_us > j->promised_us)
+        wrong(w, d->job_id, "started later than its reservation said");
+    check_order(w, d->job_id);
+    const char *bad = server_apply(&w->inv, d, j->limit_us, w->now);
+    if (bad)
+        wrong(w, d->job_id, bad);
+    j->phase = RUNS;
+    j->ends_us = w->now.boot_us + j->runs_us;
+    sched_start(w->queue, d->job_id, charge_dominant_ppm(&d->place), w->now.boot_us);
+}
+
+/* A reservation may come nearer, never go away. */
+static void check_promise(struct world *w)
+{
+    const size_t *cards;
+    size_t count;
+    int64_t when = INT64_MAX;
+    uint64_t id = sched_reserved(w->queue, &when, &cards, &count);
+    if (w->reserved && w->reserved != id)
+        w->jobs[w->reserved].promised_us = 0; /* gave it up: held, cancelled, or came second */
+    w->reserved = id;
+    if (!id)
+        return;
+    struct job *j = &w->jobs[id];
+    if (j->promised_us && when > j->promised_us)
+        wrong(w, id, "has a reservation that moved to a later time");
+    if (when != INT64_MAX)
+        j->promised_us = when;
+}
+
+static bool could_start(struct world *w, const struct job *j)
+{
+    const size_t *cards;
+    size_t count = 0;
+    int64_t when;
+    enum card_ban bans[8] = { BAN_NOTHING };
+    struct place place;
+    struct plan plan;
+    if (sched_reserved(w->queue, &when, &cards, &count))
+        for (size_t i = 0; i < count; i++)
+            bans[cards[i]] = BAN_ALL;
+    struct place_rules rules = { .bans = bans, .mode_hold_us = w->policy.mode_hold_us };
+    if (place_request(&w->inv, &j->request, &rules, w->now, &place, &plan, NULL) != PLACE_NOW)
+        return false;
+    place_done(&place);
+    plan_done(&plan);
+    return true;
+}
+
+static void check_nothing_idles(struct world *w)
+{
+    size_t waiting = 0;
+    for (uint64_t id = 1; id <= w->last_id; id++) {
+        const struct job *j = &w->jobs[id];
+        waiting += j->phase == WAITS || j->phase == HELD;
+        if (j->phase == WAITS && could_start(w, j))
+            wrong(w, id, "waits though it could start beside the reservation");
+    }
+    if (waiting != sched_pending(w->queue))
+        wrong(w, 0, "the queue counts wrongly");
+}
+
+/* Within an account the first come goes first: a reservation behind it begins anew. */
+static void come_back(struct world *w, uint64_t id)
+{
+    w->jobs[id].phase = WAITS;
+    if (id < w->reserved && w->jobs[id].account == w->jobs[w->reserved].account)
+        w->jobs[w->reserved].promised_us = 0;
+}
+
+static void release_due(struct world *w)
+{
+    for (uint64_t id = 1; id <= w->last_id; id++)
+        if (w->jobs[id].phase == HELD && w->jobs[id].held_until_us <= w->now.boot_us)
+            come_back(w, id);
+}
+
+static void cycle(struct world *w)
+{
+    struct sched_decision d;
+    w->inv.now = w->now;
+    release_due(w);
+    sched_cycle(w->queue, w->now);
+    while (!w->wrong && sched_next(w->queue, &w->inv, w->now, &d) > 0) {
+        start(w, &d);
+        sched_decision_done(&d);
+    }
+    if (w->wrong)
+        return;
+    check_promise(w);
+    check_nothing_idles(w);
+}
+
+/* ---- events ------------------------------------------------------------------ */
+
+static void finish(struct world *w, uint64_t id, bool requeue)
+{
+    struct job *j = &w->jobs[id];
+    tell(w, id, requeue ? "is requeued" : "ends", "");
+    server_end(&w->inv, id, w->now);
+    if (requeue)
+        sched_requeue(w->queue, id, w->now.boot_us);
+    else
+        sched_end(w->queue, id, w->now.boot_us);
+    j->phase = OVER;
+    j->promised_us = 0;
+    if (requeue)
+        come_back(w, id);
+}
+
+/* The next moment at which something happens by itself; INT64_MAX: never. */
+static int64_t next_moment(const struct world *w)
+{
+    int64_t next = sched_wake_us(w->queue, &w->inv, w->now);
+    for (uint64_t id = 1; id <= w->last_id; id++)
+        if (w->jobs[id].phase == RUNS && w->jobs[id].ends_us < next)
+            next = w->jobs[id].ends_us;
+    return next;
+}
+
+static void go_to(struct world *w, int64_t boot_us)
+{
+    w->now.wall_us += boot_us - w->now.boot_us;
+    w->now.boot_us = boot_us;
+    for (uint64_t id = 1; id <= w->last_id; id++)
+        if (w->jobs[id].phase == RUNS && w->jobs[id].ends_us <= boot_us)
+            finish(w, id, false);
+    cycle(w);
+}
+
+static void pass(struct world *w, int64_t us)
+{
+    int64_t until = w->now.boot_us + us;
+    for (int64_t next; !w->wrong && (next = next_moment(w)) <= until;)
+        go_to(w, next);
+    if (!w->wrong)
+        go_to(w, until);
+}
+
+static void submit(struct world *w, const struct event *ev)
+{
+    struct place_rules rules = { .mode_hold_us = w->policy.mode_hold_us };
+    if (place_possible(&w->inv, &ev->request, &rules, NULL) == PLACE_NEVER)
+        return;
+    uint64_t id = ++w->last_id;
+    AUTO(text) struct text t = TEXT_INIT;
+    w->jobs[id] = (struct job){ .phase = WAITS,
+                                .account = ev->account,
+                                .request = ev->request,
+                                .limit_us = ev->limit_us,
+                                .runs_us = ev->us };
+    request_add(&t, &ev->request);
+    text_addf(&t, " for %s, limit %.1f min, takes %.1f min", account_names[ev->account],
+              (double)ev->limit_us / (double)CLOCK_MINUTE, (double)ev->us / (double)CLOCK_MINUTE);
+    tell(w, id, "asks for", t.buf);
+    struct sched_job job = { .id = id,
+                             .account = account_names[ev->account],
+                             .request = &w->jobs[id].request,
+                             .limit_us = ev->limit_us };
+    sched_add(w->queue, &job);
+}
+
+/* The n-th job of that phase, 0 when there is none. */
+static uint64_t pick(const struct world *w, enum phase phase, uint32_t n)
+{
+    uint32_t count = 0;
+    for (uint64_t id = 1; id <= w->last_id; id++)
+        count += w->jobs[id].phase == phase;
+    for (uint64_t id = 1; id <= w->last_id; id++)
+        if (w->jobs[id].phase == phase && n % count-- == 0)
+            return id;
+    return 0;
+}
+
+static void cancel(struct world *w, uint64_t id)
+{
+    if (!id)
+        return;
+    tell(w, id, "is cancelled", "");
+    sched_remove(w->queue, id);
+    w->jobs[id].phase = OVER;
+}
+
+static void hold(struct world *w, uint64_t id, int64_t us)
+{
+    if (!id)
+        return;
+    tell(w, id, "is held", "");
+    w->jobs[id].phase = HELD;
+    w->jobs[id].held_until_us = w->now.boot_us + us;
+    w->jobs[id].promised_us = 0;
+    sched_hold(w->queue, id, w->now.boot_us + us);
+}
+
+static void happen(struct world *w, const struct event *ev)
+{
+    uint64_t id;
+    switch (ev->kind) {
+    case EV_SUBMIT:
+        submit(w, ev);
+        break;
+    case EV_CANCEL:
+        cancel(w, pick(w, WAITS, ev->which));
+        break;
+    case EV_REQUEUE:
+        id = pick(w, RUNS, ev->which);
+        if (id)
+            finish(w, id, true);
+        break;
+    case EV_HOLD:
+        hold(w, pick(w, WAITS, ev->which), ev->us);
+        break;
+    case EV_PASS:
+        pass(w, ev->us);
+        return;
+    }
+    cycle(w);
+}
+
+/* Nobody submits any more: everybody must get his turn, and the server be free again. */
+static void drain(struct world *w)
+{
+    for (int64_t next; !w->wrong && (next = next_moment(w)) != INT64_MAX;)
+        go_to(w, next);
+    for (uint64_t id = 1; id <= w->last_id; id++)
+        if (w->jobs[id].phase != OVER)
+            wrong(w, id, "never had its turn");
+    for (size_t i = 0; i < w->inv.card_count; i++)
+        if (!inventory_card_free(&w->inv.cards[i]))
+            wrong(w, 0, "a card is held by nobody");
+}
+
+/* NULL, or what went wrong; gives the digest of the schedule. */
+static const char *play(const struct stream *st, bool loud, uint64_t *ret_digest)
+{
+    static struct world w;
+    world_init(&w, st->seed, loud);
+    for (size_t i = 0; !w.wrong && i < st->count; i++)
+        happen(&w, &st->events[i]);
+    if (!w.wrong)
+        drain(&w);
+    if (w.wrong && loud)
+        printf("#   job %d %s\n", (int)w.wrong_id, w.wrong);
+    *ret_digest = w.digest;
+    world_done(&w);
+    return w.wrong;
+}
+
+/* Leaves out what can be left out, in halves, quarters … single events. */
+static void shrink(struct stream *st)
+{
+    uint64_t digest;
+    for (size_t size = st->count / 2; size; size /= 2)
+        for (size_t at = 0; at + size <= st->count;) {
+            struct stream less = *st;
+            less.count -= size;
+            memmove(&less.events[at], &less.events[at + size],
+                    (less.count - at) * sizeof *less.events);
+            if (play(&less, false, &digest))
+                *st = less;
+            else
+                at += size;
+        }
+}
+
+static void random_streams_keep_every_promise(void **state)
+{
+    (void)state;
+    struct dice d = dice_new(20260101);
+    for (int i = 0; i < STREAMS; i++) {
+        struct stream st;
+        uint64_t first, again;
+        roll_stream(dice_roll(&d), &st);
+        const char *bad = play(&st, false, &first);
+        if (bad) {
+            shrink(&st);
+            bad = play(&st, true, &first);
+            fail_msg("stream %d, shrunk to %zu events: a job %s", i, st.count, bad);
+        }
+        assert_null(play(&st, false, &again));
+        assert_true(first == again);
+    }
+}
+
+/* A whole-card job behind a stream of small jobs that never name a limit. */
+static void a_wide_job_does_not_starve_behind_small_ones(void **state)
+{
+    (void)state;
+    struct dice d = dice_new(7);
+    static struct world w;
+    const int64_t longest = 30 * CLOCK_MINUTE;
+    for (int round = 0; round < 40; round++) {
+        bool endless = dice_bool(&d);
+        world_init(&w, dice_roll(&d), false);
+        for (size_t i = 0; i < w.inv.card_count; i++)
+            w.inv.cards[i].mode = w.inv.cards[i].card.mig_capable ? MODE_AUTO : MODE_WHOLE;
+        struct event wide = { .request = ask_cards((uint32_t)w.inv.card_count),
+                              .us = CLOCK_HOUR,
+                              .limit_us = CLOCK_HOUR };
+        uint64_t wide_id = 0;
+        for (int i = 0; i < 100 && w.jobs[wide_id].phase != RUNS && !w.wrong; i++) {
+            struct event small = { .account = 1,
+                                   .request = ask_slices("1g.10gb", 1),
+                                   .limit_us = endless ? 0 : longest,
+                                   .us = 1 + (int64_t)dice_below(&d, (uint64_t)longest) };
+            if (i == 10) {
+                submit(&w, &wide);
+                wide_id = w.last_id;
+            }
+            submit(&w, &small);
+            pass(&w, (int64_t)dice_below(&d, 3) * CLOCK_MINUTE);
+        }
+        if (!w.wrong)
+            pass(&w, longest + w.policy.mode_hold_us);
+        if (w.wrong)
+            fail_msg("round %d: job %d %s", round, (int)w.wrong_id, w.wrong);
+        assert_true(w.jobs[wide_id].phase == RUNS || w.jobs[wide_id].phase == OVER);
+        world_done(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_streams_keep_every_promise),
+        cmocka_unit_test(a_wide_job_does_not_starve_behind_small_ones),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
