@@ -1,0 +1,348 @@
+#include "supervise/attempt.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <fcntl.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "supervise/loop.h"
+#include "supervise/verdict.h"
+
+#define HANGUP_GRACE_US (2 * CLOCK_SECOND)
+#define KILL_AGAIN_US (CLOCK_SECOND / 10)
+#define CANNOT_KILL_US CLOCK_MINUTE
+#define WRITE_AGAIN_S 1
+
+static int64_t boot_us(void)
+{
+    return clock_now().boot_us;
+}
+
+static void set_trouble(struct attempt *a, enum exit_kind kind, const char *text)
+{
+    a->trouble_kind = kind;
+    (void)snprintf(a->trouble, sizeof a->trouble, "%s", text); /* cut when too long */
+}
+
+/* ---- ending ------------------------------------------------------------- */
+
+static void enter_clearing(struct attempt *a)
+{
+    a->stage = STAGE_CLEARING;
+    a->next_us = boot_us(); /* look and kill at once */
+}
+
+/* Nothing of the user's has run: the held children end when they are let go. */
+static void drop_held(struct attempt *a, enum exit_kind kind, const char *text)
+{
+    set_trouble(a, kind, text);
+    for (size_t i = 0; i < a->spec->task_count; i++)
+        payload_drop(&a->tasks[i].process);
+    a->stage = STAGE_ENDING;
+    a->next_signal = SIGKILL;
+    a->next_us = boot_us() + CLOCK_SECOND;
+}
+
+void attempt_begin_end(struct attempt *a, enum jobdir_stop why, int first_signal)
+{
+    if (a->stage > STAGE_RUNNING) {
+        if (a->stage == STAGE_ENDING && a->stop == JOBDIR_STOP_NONE && a->running > 0)
+            a->stop = why; /* asked for while a failed sibling was ending the others */
+        return;
+    }
+    a->stop = why;
+    if (a->stage == STAGE_HELD) {
+        drop_held(a, EXIT_NONE, "");
+        return;
+    }
+    a->stage = STAGE_ENDING;
+    a->next_signal = first_signal;
+    a->next_us = boot_us();
+    attempt_tick(a, a->next_us);
+}
+
+static void send_next(struct attempt *a, int64_t now_us)
+{
+    int sig = a->next_signal;
+    tree_signal(&a->tree, sig);
+    if (sig != SIGKILL)
+        tree_signal(&a->tree, SIGCONT); /* what is stopped could not hear it */
+    else if (!a->killed_us)
+        a->killed_us = now_us;
+    a->next_signal = sig == SIGHUP ? SIGTERM : SIGKILL;
+    a->next_us = now_us + (sig == SIGHUP    ? HANGUP_GRACE_US
+                           : sig == SIGKILL ? KILL_AGAIN_US
+                                            : a->spec->kill_grace_us);
+}
+
+static void give_up(struct attempt *a)
+{
+    set_trouble(a, EXIT_LOST, "a process of it could not be killed for 60 seconds");
+    log_line(LOG_ERROR, "job %" PRIu64 ".%" PRIu32 ": %s", a->spec->job_id, a->spec->attempt,
+             a->trouble);
+    a->stage = STAGE_OVER;
+}
+
+static void clear(struct attempt *a, int64_t now_us)
+{
+    if (!tree_populated(&a->tree)) {
+        a->stage = STAGE_OVER;
+        return;
+    }
+    a->next_signal = SIGKILL;
+    send_next(a, now_us);
+    attempt_reap(a);
+    if (!tree_populated(&a->tree))
+        a->stage = STAGE_OVER;
+}
+
+/* ---- time --------------------------------------------------------------- */
+
+static int64_t limit_at(const struct attempt *a)
+{
+    int64_t at;
+    if (a->spec->job.limit_us <= 0 ||
+        __builtin_add_overflow(a->started.boot_us, a->spec->job.limit_us, &at))
+        return 0;
+    return at;
+}
+
+int64_t attempt_deadline(const struct attempt *a)
+{
+    switch (a->stage) {
+    case STAGE_HELD:
+        return a->started.boot_us + a->spec->attach_wait_us;
+    case STAGE_RUNNING:
+        return limit_at(a);
+    case STAGE_ENDING:
+    case STAGE_CLEARING:
+        return a->next_us;
+    case STAGE_OVER:
+        break;
+    }
+    return 0;
+}
+
+void attempt_tick(struct attempt *a, int64_t now_us)
+{
+    int64_t at = attempt_deadline(a);
+    if (at == 0 || now_us < at)
+        return;
+    if (a->stage == STAGE_HELD)
+        drop_held(a, EXIT_NOT_STARTED, "no client came to attach; divvy run was gone");
+    else if (a->stage == STAGE_RUNNING)
+        attempt_begin_end(a, JOBDIR_STOP_TIMEOUT, SIGTERM);
+    else if (a->killed_us && now_us - a->killed_us >= CANNOT_KILL_US)
+        give_up(a);
+    else if (a->stage == STAGE_CLEARING)
+        clear(a, now_us);
+    else
+        send_next(a, now_us);
+}
+
+/* ---- the tasks ---------------------------------------------------------- */
+
+static int64_t used_us(const struct rusage *u)
+{
+    return (int64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * CLOCK_SECOND + u->ru_utime.tv_usec +
+           u->ru_stime.tv_usec;
+}
+
+static void task_ended(struct attempt *a, unsigned i, int status, const struct rusage *used)
+{
+    struct attempt_task *t = &a->tasks[i];
+    struct now now = clock_now();
+    t->running = false;
+    a->running--;
+    t->exit.task = (int)i;
+    t->exit.ended_boot_us = now.boot_us;
+    t->exit.ended_wall_us = now.wall_us;
+    t->exit.cpu_us = used_us(used);
+    uint64_t oom_kills = tree_usage(&a->tree, i, &t->exit);
+    if (!payload_report(&t->process, &t->exit))
+        verdict_task(status, oom_kills, a->stop, &t->exit);
+    if (verdict_failed(&t->exit) && a->first_failed < 0)
+        a->first_failed = (int)i;
+    if (a->running == 0)
+        enter_clearing(a);
+    else if (verdict_failed(&t->exit) && !a->spec->job.keep_going && a->stage == STAGE_RUNNING)
+        attempt_begin_end(a, JOBDIR_STOP_NONE, SIGTERM);
+}
+
+void attempt_reap(struct attempt *a)
+{
+    for (;;) {
+        int status;
+        struct rusage used;
+        pid_t pid = wait4(-1, &status, WNOHANG, &used);
+        if (pid <= 0)
+            return;
+        for (unsigned i = 0; i < a->spec->task_count; i++)
+            if (a->tasks[i].running && a->tasks[i].process.pid == pid)
+                task_ended(a, i, status, &used);
+    }
+}
+
+void attempt_release(struct attempt *a)
+{
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    a->stage = STAGE_RUNNING;
+    for (unsigned i = 0; i < a->spec->task_count; i++) {
+        int streams[3];
+        bool attached = a->attach.path != NULL;
+        if (attached)
+            attach_streams(&a->attach, streams);
+        if (i > 0)
+            streams[0] = nothing; /* one input cannot be read by several */
+        struct err e = ERR_INIT;
+        if (payload_release(&a->tasks[i].process, attached ? streams : NULL,
+                            i == 0 && a->attach.pty, &e) < 0)
+            log_line(LOG_WARN, "task %u: %s", i, e.text); /* it is dead already: reaped as such */
+    }
+    if (nothing >= 0)
+        (void)close(nothing); /* the tasks have it */
+    attach_handed(&a->attach);
+}
+
+static int spawn_tasks(struct attempt *a, struct err *e)
+{
+    for (unsigned i = 0; i < a->spec->task_count; i++) {
+        struct payload p = { .spec = a->spec, .task = i, .cgroup = &a->tree.cgroup };
+        struct attempt_task *t = &a->tasks[i];
+        int r = payload_spawn(&p, &t->process, e);
+        if (r < 0)
+            return r;
+        t->running = true;
+        a->running++;
+        a->started.tasks[i].process =
+            (struct jobdir_process){ .pid = t->process.pid,
+                                     .start_ticks = jobdir_start_ticks(t->process.pid) };
+    }
+    return 0;
+}
+
+/* ---- beginning and end -------------------------------------------------- */
+
+static void fill_started(struct attempt *a)
+{
+    struct now now = clock_now();
+    struct jobdir_started *s = &a->started;
+    (void)snprintf(s->boot_id, sizeof s->boot_id, "%s", clock_boot_id()); /* 36 characters */
+    s->boot_us = now.boot_us;
+    s->wall_us = now.wall_us;
+    s->supervisor =
+        (struct jobdir_process){ .pid = getpid(), .start_ticks = jobdir_start_ticks(getpid()) };
+    s->tasks = mem_new(a->spec->task_count * sizeof *s->tasks);
+    s->task_count = a->spec->task_count;
+}
+
+static int begin(struct attempt *a, struct err *e)
+{
+    const struct jobdir_spec *s = a->spec;
+    fill_started(a);
+    int r = tree_open(s, &a->tree, &a->started, e);
+    if (r == 0 && s->job.attached && s->attach_socket)
+        r = attach_listen(&a->attach, s->attach_socket, s->uid, s->gid, s->job.pty, e);
+    else if (r == 0 && s->job.attached)
+        r = err_set(e, -EINVAL, "an attached job needs an attach socket, and none is given");
+    if (r == 0)
+        r = spawn_tasks(a, e);
+    if (r < 0)
+        return r;
+    r = jobdir_write_started(a->dir, &a->started, e);
+    if (r == 0 && !s->job.attached)
+        attempt_release(a);
+    return r;
+}
+
+static void fill_exit(struct attempt *a, struct jobdir_exit *x)
+{
+    struct now now = clock_now();
+    x->tasks = mem_new(a->spec->task_count * sizeof *x->tasks);
+    x->task_count = a->spec->task_count;
+    for (unsigned i = 0; i < a->spec->task_count; i++) {
+        struct attempt_task *t = &a->tasks[i];
+        (void)tree_usage(&a->tree, i, &t->exit); /* once more: what outlived the task counts */
+        t->exit.task = (int)i;
+        if (a->trouble_kind == EXIT_NOT_STARTED)
+            t->exit.kind = EXIT_NOT_STARTED;
+        else if (t->running)
+            t->exit.kind = EXIT_LOST;
+        x->tasks[i] = t->exit;
+    }
+    verdict_job(x->tasks, x->task_count, a->first_failed, a->stop, &x->job);
+    if (a->trouble_kind != EXIT_NONE) {
+        x->job.kind = a->trouble_kind;
+        x->job.value = 0;
+        (void)snprintf(x->job.text, sizeof x->job.text, "%s", a->trouble); /* cut when too long */
+    }
+    x->job.ended_boot_us = now.boot_us;
+    x->job.ended_wall_us = now.wall_us;
+}
+
+/* A disk that is full now need not stay so, and this file is all that tells how it ended. */
+static int write_exit(struct attempt *a, const struct jobdir_exit *x, bool ran, struct err *e)
+{
+    for (bool told = false;; told = true) {
+        int r = jobdir_write_exit(a->dir, x, e);
+        if (r == 0 || !ran || r == -ENOENT)
+            return r;
+        if (!told)
+            log_line(LOG_ERROR, "%s; trying again every %d s", e->text, WRITE_AGAIN_S);
+        (void)nanosleep(&(struct timespec){ .tv_sec = WRITE_AGAIN_S }, NULL); /* short is fine */
+    }
+}
+
+static int finish(struct attempt *a, bool ran, struct err *e)
+{
+    struct jobdir_exit x = { .tasks = NULL };
+    fill_exit(a, &x);
+    tree_close(&a->tree);
+    int r = write_exit(a, &x, ran, e);
+    if (a->attach.path)
+        attach_end(&a->attach, &x.job);
+    jobdir_exit_done(&x);
+    return r;
+}
+
+/* Something could not be had before `started`: whatever is held ends unused. */
+static void abandon(struct attempt *a, const struct err *e)
+{
+    drop_held(a, EXIT_NOT_STARTED, e->text);
+    tree_signal(&a->tree, SIGKILL);
+    while (a->running > 0 && wait4(-1, NULL, 0, NULL) > 0)
+        a->running--;
+    for (unsigned i = 0; i < a->spec->task_count; i++)
+        a->tasks[i].running = false;
+}
+
+int attempt_run(int dir, const struct jobdir_spec *spec, struct err *e)
+{
+    struct attempt a = {
+        .dir = dir, .spec = spec, .tree = TREE_INIT, .attach = ATTACH_INIT, .first_failed = -1
+    };
+    a.tasks = mem_new(spec->task_count * sizeof *a.tasks);
+    for (size_t i = 0; i < spec->task_count; i++)
+        a.tasks[i].process = (struct payload_process)PAYLOAD_PROCESS_INIT;
+    struct err why = ERR_INIT;
+    AUTO(loop) struct loop l = LOOP_INIT;
+    int r = loop_open(&l, dir, &why);
+    if (r == 0)
+        r = begin(&a, &why);
+    if (r == 0) {
+        loop_run(&l, &a);
+    } else {
+        log_line(LOG_ERROR, "%s", why.text);
+        abandon(&a, &why);
+    }
+    r = finish(&a, r == 0, e);
+    jobdir_started_done(&a.started);
+    free(a.tasks);
+    return r;
+}

@@ -1,0 +1,29 @@
+/*
+ * child.h - the child's side of payload.h: from fork to exec, in order.
+ */
+#ifndef DIVVY_SUPERVISE_CHILD_H
+#define DIVVY_SUPERVISE_CHILD_H
+
+#include "jobdir/jobdir.h"
+
+#define CHILD_GO 'g'
+#define CHILD_GO_TERMINAL 't'
+
+struct child {
+    const struct jobdir_spec *spec;
+    char **env;
+    int script;       /* memory file to exec instead of argv[0]; -1: none */
+    int go, told;     /* the child's ends */
+    const int *procs; /* cgroup.procs files to write "0" to */
+    int procs_count;
+};
+
+/* Written to `told` when it cannot exec; less than PIPE_BUF, so whole or not at all. */
+struct child_report {
+    int value; /* 127: no such program; 126: anything else */
+    char text[240];
+};
+
+_Noreturn void child_run(const struct child *c);
+
+#endif

@@ -1,0 +1,148 @@
+#include "supervise/loop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+
+enum { FD_SIGNALS, FD_FOLDER, FD_TIMER, FD_TREE, FD_ATTACH, FD_COUNT = FD_ATTACH + ATTACH_FDS };
+
+static int open_signals(struct err *e)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? err_sys(e, "cannot make a signal descriptor") : fd;
+}
+
+static int open_folder(int dir, struct err *e)
+{
+    auto_free char *path = text_fmt("/proc/self/fd/%d", dir);
+    auto_close int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd < 0 || inotify_add_watch(fd, path, IN_MOVED_TO) < 0)
+        return err_sys(e, "cannot watch the job's folder");
+    return take_fd(fd);
+}
+
+int loop_open(struct loop *l, int dir, struct err *e)
+{
+    l->signals = open_signals(e);
+    l->folder = l->signals < 0 ? -1 : open_folder(dir, e);
+    if (l->folder < 0)
+        return -EMFILE;
+    l->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return l->timer < 0 ? err_sys(e, "cannot make a timer") : 0;
+}
+
+void loop_done(struct loop *l)
+{
+    const int fds[] = { l->signals, l->folder, l->timer };
+    for (size_t i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]); /* nothing was written to them */
+    *l = (struct loop)LOOP_INIT;
+}
+
+static void arm(const struct loop *l, int64_t at_us)
+{
+    struct itimerspec t = { .it_value = { .tv_sec = at_us / CLOCK_SECOND,
+                                          .tv_nsec = at_us % CLOCK_SECOND * 1000 } };
+    (void)timerfd_settime(l->timer, TFD_TIMER_ABSTIME, &t,
+                          NULL); /* 0 disarms; the values are ours */
+}
+
+static void drain(int fd)
+{
+    char bytes[4096];
+    while (read(fd, bytes, sizeof bytes) > 0)
+        continue;
+}
+
+static void take_signals(struct attempt *a, int fd)
+{
+    struct signalfd_siginfo info;
+    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo != SIGCHLD)
+            attempt_begin_end(a, JOBDIR_STOP_CANCEL, SIGTERM);
+    attempt_reap(a);
+}
+
+static void look_for_stop(struct attempt *a)
+{
+    enum jobdir_stop why = jobdir_read_stop(a->dir);
+    if (why != JOBDIR_STOP_NONE)
+        attempt_begin_end(a, why, SIGTERM);
+}
+
+/* Only to the tasks' own process groups, as a terminal would. */
+static void pass_signal(const struct attempt *a)
+{
+    for (size_t i = 0; i < a->spec->task_count && a->stage >= STAGE_RUNNING; i++)
+        if (a->tasks[i].running)
+            (void)kill(-a->tasks[i].process.pid, a->attach.signal); /* it may have ended */
+}
+
+static void take_attach(struct attempt *a, const struct pollfd *fds)
+{
+    enum attach_event ev = attach_ready(&a->attach, fds);
+    if (ev == ATTACH_CAME && a->stage == STAGE_HELD)
+        attempt_release(a);
+    else if (ev == ATTACH_CAME)
+        attach_handed(&a->attach); /* somebody who came later sees a terminal, not new streams */
+    else if (ev == ATTACH_ASKED)
+        pass_signal(a);
+    else if (ev == ATTACH_LOST && !a->spec->job.keep_on_hangup)
+        attempt_begin_end(a, JOBDIR_STOP_CANCEL, SIGHUP);
+}
+
+static void fill_fds(const struct attempt *a, const struct loop *l, struct pollfd *fds)
+{
+    fds[FD_SIGNALS] = (struct pollfd){ .fd = l->signals, .events = POLLIN };
+    fds[FD_FOLDER] = (struct pollfd){ .fd = l->folder, .events = POLLIN };
+    fds[FD_TIMER] = (struct pollfd){ .fd = l->timer, .events = POLLIN };
+    fds[FD_TREE] = (struct pollfd){ .fd = a->stage == STAGE_CLEARING ? a->tree.events : -1,
+                                    .events = POLLPRI };
+    attach_fds(&a->attach, &fds[FD_ATTACH]);
+}
+
+static void turn(struct attempt *a, const struct loop *l, const struct pollfd *fds)
+{
+    if (fds[FD_SIGNALS].revents)
+        take_signals(a, l->signals);
+    if (fds[FD_FOLDER].revents) {
+        drain(l->folder);
+        look_for_stop(a);
+    }
+    if (fds[FD_TIMER].revents)
+        drain(l->timer);
+    if (fds[FD_TREE].revents) {
+        tree_rearm(&a->tree);
+        if (!tree_populated(&a->tree))
+            a->stage = STAGE_OVER;
+    }
+    take_attach(a, &fds[FD_ATTACH]);
+    if (a->stage != STAGE_OVER)
+        attempt_tick(a, clock_now().boot_us);
+}
+
+void loop_run(const struct loop *l, struct attempt *a)
+{
+    look_for_stop(a); /* asked before we watched */
+    while (a->stage != STAGE_OVER) {
+        struct pollfd fds[FD_COUNT];
+        arm(l, attempt_deadline(a));
+        fill_fds(a, l, fds);
+        if (poll(fds, FD_COUNT, -1) >= 0)
+            turn(a, l, fds);
+    }
+}

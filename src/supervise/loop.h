@@ -1,0 +1,25 @@
+/*
+ * loop.h - what the supervisor waits for: signals, the folder (`stop`), time,
+ * the tree getting empty, and the attached client. One thread, one poll.
+ */
+#ifndef DIVVY_SUPERVISE_LOOP_H
+#define DIVVY_SUPERVISE_LOOP_H
+
+#include "supervise/attempt.h"
+
+struct loop {
+    int signals, folder, timer;
+};
+
+#define LOOP_INIT                                                                                  \
+    {                                                                                              \
+        .signals = -1, .folder = -1, .timer = -1                                                   \
+    }
+
+/* Before anything is started: afterwards nothing of it can fail. SIGCHLD, SIGTERM, SIGINT are blocked. */
+int loop_open(struct loop *l, int dir, struct err *e);
+/* Turns until STAGE_OVER. */
+void loop_run(const struct loop *l, struct attempt *a);
+void loop_done(struct loop *l);
+
+#endif

@@ -1,0 +1,208 @@
+#include "supervise/payload.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "supervise/child.h"
+
+/* As fork, with the child born in the cgroup. -ENOSYS and others: the kernel cannot. */
+static pid_t fork_into(int cgroup)
+{
+    struct clone_args args = { .flags = CLONE_INTO_CGROUP,
+                               .exit_signal = SIGCHLD,
+                               .cgroup = (unsigned)cgroup };
+    long pid = syscall(SYS_clone3, &args, sizeof args);
+    return pid < 0 ? -errno : (pid_t)pid;
+}
+
+static pid_t fork_plain(void)
+{
+    pid_t pid = fork();
+    return pid < 0 ? -errno : pid;
+}
+
+/* Scripts come as text; a sealed memory file gives the kernel something to exec. */
+static int script_file(const struct job_spec *job, int *ret_fd, struct err *e)
+{
+    if (!job->script)
+        return 0;
+    int fd = memfd_create("divvy-script", MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return err_sys(e, "cannot make a file of the script");
+    int r = file_write_all(fd, job->script, strlen(job->script), e);
+    if (r == 0 && fchmod(fd, 0555) < 0)
+        r = err_sys(e, "cannot make the script executable");
+    if (r < 0) {
+        (void)close(fd); /* only memory */
+        return r;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+static bool names(const char *entry, const char *other)
+{
+    size_t len = strcspn(other, "=");
+    return strncmp(entry, other, len) == 0 && entry[len] == '=';
+}
+
+static void put(char **env, size_t *count, char *take_entry)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (names(env[i], take_entry)) {
+            free(env[i]);
+            env[i] = take_entry;
+            return;
+        }
+    env[(*count)++] = take_entry;
+}
+
+char **payload_environment(const struct jobdir_spec *s, unsigned task)
+{
+    char *const *own = s->tasks[task].env;
+    char **env = mem_new((strv_count(s->job.env) + strv_count(own) + 3) * sizeof *env);
+    size_t count = 0;
+    for (size_t i = 0; s->job.env && s->job.env[i]; i++)
+        env[count++] = text_dup(s->job.env[i]); /* copied as it is: its order is the user's */
+    for (size_t i = 0; own && own[i]; i++)
+        put(env, &count, text_dup(own[i]));
+    put(env, &count, text_fmt("DIVVY_ATTEMPT=%" PRIu64 ".%" PRIu32, s->job_id, s->attempt));
+    put(env, &count, text_fmt("DIVVY_ROOT=%s", s->root));
+    return env;
+}
+
+static int open_channels(int go[2], int told[2], struct err *e)
+{
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, go) < 0)
+        return err_sys(e, "cannot make a socket pair");
+    if (pipe2(told, O_CLOEXEC | O_NONBLOCK) < 0) {
+        int r = err_sys(e, "cannot make a pipe");
+        (void)close(go[0]); /* nothing was sent */
+        (void)close(go[1]);
+        go[0] = go[1] = -1;
+        return r;
+    }
+    return 0;
+}
+
+struct plan {
+    const struct payload *p;
+    int into; /* directory to be born in, or -1 */
+    int script;
+    int go[2], told[2];
+    char **env;
+};
+
+static pid_t start_child(const struct plan *plan, bool into, struct err *e)
+{
+    int procs[CGROUP_HIERARCHIES];
+    int count = 0;
+    if (plan->p->cgroup->kind != CGROUP_NONE)
+        count = cgroup_procs_fds(plan->p->cgroup, plan->p->task, !into, procs, e);
+    if (count < 0)
+        return count;
+    pid_t pid = into ? fork_into(plan->into) : fork_plain();
+    if (pid == 0) {
+        struct child child = { .spec = plan->p->spec,
+                               .env = plan->env,
+                               .script = plan->script,
+                               .go = plan->go[1],
+                               .told = plan->told[1],
+                               .procs = procs,
+                               .procs_count = count };
+        (void)close(plan->go[0]); /* or the supervisor's death would not be seen */
+        child_run(&child);
+    }
+    for (int i = 0; i < count; i++)
+        (void)close(procs[i]); /* the child has written to its own copies */
+    if (pid < 0)
+        err_set(e, (int)pid, "cannot make a process: %s", strerror(-(int)pid));
+    return pid;
+}
+
+static pid_t start(const struct plan *plan, struct err *e)
+{
+    pid_t pid = plan->into >= 0 ? start_child(plan, true, NULL) : -ENOSYS;
+    return pid > 0 ? pid : start_child(plan, false, e);
+}
+
+int payload_spawn(const struct payload *p, struct payload_process *ret, struct err *e)
+{
+    auto_close int into = -1;
+    auto_close int script = -1;
+    struct plan plan = { .p = p };
+    int r = script_file(&p->spec->job, &script, e);
+    if (r == 0)
+        r = open_channels(plan.go, plan.told, e);
+    if (r < 0)
+        return r;
+    if (p->cgroup->kind != CGROUP_NONE && cgroup_task_fd(p->cgroup, p->task, &into, NULL) < 0)
+        into = -1;
+    plan.into = into;
+    plan.script = script;
+    plan.env = payload_environment(p->spec, p->task);
+    pid_t pid = start(&plan, e);
+    strv_free(plan.env);
+    (void)close(plan.go[1]); /* the child's ends */
+    (void)close(plan.told[1]);
+    *ret = (struct payload_process){ .pid = pid, .go = plan.go[0], .told = plan.told[0] };
+    if (pid > 0)
+        return 0;
+    payload_drop(ret);
+    (void)close(ret->told); /* there is nobody to tell */
+    *ret = (struct payload_process)PAYLOAD_PROCESS_INIT;
+    return (int)pid;
+}
+
+int payload_release(struct payload_process *c, const int streams[3], bool terminal, struct err *e)
+{
+    char byte = terminal ? CHILD_GO_TERMINAL : CHILD_GO;
+    struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(3 * sizeof(int))];
+    } control;
+    memset(&control, 0, sizeof control);
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+    if (streams) {
+        msg.msg_control = &control;
+        msg.msg_controllen = sizeof control;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(3 * sizeof(int));
+        memcpy(CMSG_DATA(head), streams, 3 * sizeof(int));
+    }
+    int r = sendmsg(c->go, &msg, MSG_NOSIGNAL) < 0 ? err_sys(e, "cannot release the task") : 0;
+    payload_drop(c);
+    return r;
+}
+
+void payload_drop(struct payload_process *c)
+{
+    if (c->go >= 0)
+        (void)close(take_fd(c->go)); /* what was sent stays readable at the other end */
+}
+
+bool payload_report(struct payload_process *c, struct job_exit *ret)
+{
+    struct child_report report;
+    auto_close int told = take_fd(c->told);
+    if (told < 0 || read(told, &report, sizeof report) != (ssize_t)sizeof report)
+        return false;
+    ret->kind = EXIT_NOT_STARTED;
+    ret->value = report.value;
+    (void)snprintf(ret->text, sizeof ret->text, "%.*s", (int)sizeof report.text - 1, report.text);
+    return true;
+}
