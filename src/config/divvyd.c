@@ -39,7 +39,6 @@ void divvyd_config_init(struct divvyd_config *c)
 static void account_done(struct config_account *a)
 {
     free(a->name);
-    free(a->parent);
     field_words_done(&a->users);
     field_words_done(&a->groups);
 }
@@ -123,8 +122,6 @@ static const struct field account_fields[] = {
     { "users", field_list_words, offsetof(struct config_account, users) },
     { "groups", field_list_words, offsetof(struct config_account, groups) },
     { "share", read_share, offsetof(struct config_account, share) },
-    { "parent", field_string, offsetof(struct config_account, parent) },
-    { "max_running", field_u32, offsetof(struct config_account, max_running) },
     { "max_pending", field_u32, offsetof(struct config_account, max_pending) },
     { NULL },
 };
@@ -149,35 +146,6 @@ static int read_account(const struct yaml_node *n, struct divvyd_config *c, stru
     return yaml_node_is_null(n) ? 0 : field_read_map(n, account_fields, a, e);
 }
 
-static size_t account_at(const struct divvyd_config *c, const char *name)
-{
-    size_t i = 0;
-    while (i < c->account_count && strcmp(c->accounts[i].name, name) != 0)
-        i++;
-    return i;
-}
-
-/* Each account must reach the root within CONFIG_DEPTH_MAX steps; a ring never does. */
-static int check_parents(const struct yaml_node *n, const struct divvyd_config *c, struct err *e)
-{
-    for (size_t i = 0; i < c->account_count; i++) {
-        const struct yaml_node *where = yaml_node_get(n, c->accounts[i].name);
-        size_t at = i;
-        for (unsigned steps = 0; c->accounts[at].parent; steps++) {
-            const char *parent = c->accounts[at].parent;
-            at = account_at(c, parent);
-            if (at == c->account_count)
-                return yaml_node_fail_key(where, e, "accounts: parent '%.64s' does not exist",
-                                          parent);
-            if (steps == CONFIG_DEPTH_MAX)
-                return yaml_node_fail_key(
-                    where, e, "accounts: %s stands more than %u deep, or is its own ancestor",
-                    c->accounts[i].name, CONFIG_DEPTH_MAX);
-        }
-    }
-    return 0;
-}
-
 static int read_accounts(const struct yaml_node *n, const struct field *f, void *place,
                          struct err *e)
 {
@@ -194,7 +162,7 @@ static int read_accounts(const struct yaml_node *n, const struct field *f, void 
         if (r < 0)
             return r;
     }
-    return check_parents(n, c, e);
+    return 0;
 }
 
 #define AT(member) offsetof(struct divvyd_config, member)
@@ -262,6 +230,8 @@ int divvyd_config_read(const char *path, struct divvyd_config *ret, struct err *
 
 const struct config_account *divvyd_config_account(const struct divvyd_config *c, const char *name)
 {
-    size_t i = account_at(c, name);
-    return i < c->account_count ? &c->accounts[i] : NULL;
+    for (size_t i = 0; i < c->account_count; i++)
+        if (strcmp(c->accounts[i].name, name) == 0)
+            return &c->accounts[i];
+    return NULL;
 }

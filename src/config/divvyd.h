@@ -22,7 +22,6 @@
 
 #define CONFIG_NAME_MAX 32u /* bytes of an account name */
 #define CONFIG_ACCOUNTS_MAX 2000u
-#define CONFIG_DEPTH_MAX 8u /* accounts above an account */
 
 /* What happens where a job cannot be kept away from other cards. */
 enum config_gate {
@@ -40,12 +39,10 @@ struct config_card {
 
 struct config_account {
     char *name;
-    char *parent;              /* another account's name; NULL: under the root */
     struct field_words users;  /* user names; "*" is everybody who is in no other account */
     struct field_words groups; /* Unix groups */
     double share;              /* weight against its siblings, above 0 */
-    uint32_t max_running;      /* jobs of it at a time; 0: no limit */
-    uint32_t max_pending;      /* 0: no limit */
+    uint32_t max_pending;      /* jobs of it that may wait at a time; 0: no limit */
 };
 
 struct divvyd_config {

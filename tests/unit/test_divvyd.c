@@ -58,7 +58,7 @@ static void what_is_written_is_taken(void **state)
                            "max_time: 2d\n"
                            "accounts:\n"
                            "  lab: {share: 2.5}\n"
-                           "  nlp: {users: [alice, bob], groups: nlp-lab, parent: lab}\n"
+                           "  nlp: {users: [alice, bob], groups: nlp-lab}\n"
                            "  rest:\n",
                            &c, NULL),
                      0);
@@ -79,7 +79,6 @@ static void what_is_written_is_taken(void **state)
     assert_int_equal(nlp->users.count, 2);
     assert_string_equal(nlp->users.words[1], "bob");
     assert_string_equal(nlp->groups.words[0], "nlp-lab");
-    assert_string_equal(nlp->parent, "lab");
     assert_true(nlp->share > 0.99 && nlp->share < 1.01);
     assert_true(divvyd_config_account(&c, "lab")->share > 2.49);
     assert_null(divvyd_config_account(&c, "vision"));
@@ -94,8 +93,8 @@ static void an_unknown_key_is_refused_with_the_nearest(void **state)
     refused("accounts:\n  nlp: {user: [alice]}\n",
             "divvy.yaml:2:9: there is no key 'user' here; did you mean 'users'?");
     refused("accounts:\n  nlp: {zzz: 1}\n",
-            "divvy.yaml:2:9: there is no key 'zzz' here; known are users, groups, share, parent, "
-            "max_running, max_pending");
+            "divvy.yaml:2:9: there is no key 'zzz' here; known are users, groups, share and "
+            "max_pending");
 }
 
 static void bad_values_are_refused_at_their_place(void **state)
@@ -118,13 +117,9 @@ static void bad_values_are_refused_at_their_place(void **state)
         "(0000:07:00.0); divvy gpus --json tells them");
 }
 
-static void accounts_form_a_tree(void **state)
+static void an_account_has_a_name_that_fits_everywhere(void **state)
 {
     (void)state;
-    refused("accounts:\n  a: {parent: lab}\n",
-            "divvy.yaml:2:3: accounts: parent 'lab' does not exist");
-    refused("accounts:\n  a: {parent: b}\n  b: {parent: a}\n",
-            "divvy.yaml:2:3: accounts: a stands more than 8 deep, or is its own ancestor");
     refused("accounts:\n  'a b': {}\n",
             "divvy.yaml:2:3: accounts: 'a b' cannot be a name; up to 32 letters, digits, '.', '_' "
             "and '-' can");
@@ -137,7 +132,7 @@ int main(void)
         cmocka_unit_test(what_is_written_is_taken),
         cmocka_unit_test(an_unknown_key_is_refused_with_the_nearest),
         cmocka_unit_test(bad_values_are_refused_at_their_place),
-        cmocka_unit_test(accounts_form_a_tree),
+        cmocka_unit_test(an_account_has_a_name_that_fits_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
