@@ -1,7 +1,7 @@
 #include "model/job_json.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,7 +164,8 @@ int exit_from_json(json_t *j, struct job_exit *ret, struct err *e)
     const char *word = fields_text(&f, "kind", FIELD_REQUIRED, 32);
     if (word && exit_kind_parse(word, &x.kind) < 0)
         fields_fail(&f, "'kind' is no way to end: %s", word);
-    x.value = (int)fields_i64(&f, "value", FIELD_OPTIONAL, INT_MIN, INT_MAX, 0);
+    int most = x.kind == EXIT_SIGNAL ? SIGRTMAX : 255; /* what wait(2) can tell */
+    x.value = (int)fields_i64(&f, "value", FIELD_OPTIONAL, 0, most, 0);
     x.task = (int)fields_i64(&f, "task", FIELD_OPTIONAL, 0, REQUEST_TASKS_MAX, 0);
     x.ended_boot_us = fields_i64(&f, "ended_boot_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     x.ended_wall_us = fields_i64(&f, "ended_wall_us", FIELD_OPTIONAL, INT64_MIN, INT64_MAX, 0);

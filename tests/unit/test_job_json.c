@@ -143,7 +143,7 @@ static void exits_come_back_as_they_were(void **state)
         struct job_exit again = { .kind = EXIT_NONE };
         struct job_exit x = {
             .kind = (enum exit_kind)dice_below(&d, EXIT_LOST + 1),
-            .value = (int)dice_below(&d, 256),
+            .value = (int)dice_below(&d, 65),
             .task = (int)dice_below(&d, REQUEST_TASKS_MAX + 1),
             .ended_boot_us = (int64_t)dice_below(&d, INT64_MAX),
             .ended_wall_us = (int64_t)dice_roll(&d),
@@ -370,6 +370,12 @@ static void places_and_exits_that_are_wrong_are_refused(void **state)
     assert_string_equal(e.text, "place: 'mem_ppm' must be from 0 to 1000000");
     assert_int_equal(exit_from_json(object, &x, &e), -EINVAL);
     assert_string_equal(e.text, "exit: field 'kind' is missing");
+    auto_json json_t *signal = json_loads("{\"kind\": \"signaled\", \"value\": 65}", 0, NULL);
+    auto_json json_t *status = json_loads("{\"kind\": \"exited\", \"value\": 256}", 0, NULL);
+    assert_int_equal(exit_from_json(signal, &x, &e), -EINVAL);
+    assert_string_equal(e.text, "exit: 'value' must be from 0 to 64");
+    assert_int_equal(exit_from_json(status, &x, &e), -EINVAL);
+    assert_string_equal(e.text, "exit: 'value' must be from 0 to 255");
     assert_int_equal(exit_from_json(no_kind, &x, &e), -EINVAL);
     assert_string_equal(e.text, "exit: 'kind' is no way to end: asleep");
 }
