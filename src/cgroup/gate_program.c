@@ -72,6 +72,22 @@ static size_t begin(struct program *p)
     return emit(p, BPF_JMP | BPF_JNE | BPF_K, BPF_REG_3, 0, 0, BPF_DEVCG_DEV_CHAR);
 }
 
+/* What no jump reaches is left out: the verifier refuses a program that has such a place. */
+static void add_closed(struct program *p, const struct gate *g)
+{
+    emit(p, BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_2, 0, 0, BPF_DEVCG_ACC_MKNOD);
+    size_t making = emit(p, BPF_JMP | BPF_JNE | BPF_K, BPF_REG_2, 0, 0, 0);
+    size_t granted[GATE_GRANTS_MAX];
+    for (size_t i = 0; i < g->grant_count; i++)
+        granted[i] = jump_node(p, &g->grants[i]);
+    land(p, making, p->count);
+    give(p, 0);
+    for (size_t i = 0; i < g->grant_count; i++) /* forward: no loop for the verifier to doubt */
+        land(p, granted[i], p->count);
+    if (g->grant_count > 0)
+        give(p, 1);
+}
+
 struct bpf_insn *gate_program(const struct gate *g, size_t *ret_count)
 {
     struct program p = { .insns = NULL };
@@ -82,21 +98,12 @@ struct bpf_insn *gate_program(const struct gate *g, size_t *ret_count)
         to_closed[closed_count++] = jump_equal(&p, BPF_REG_4, g->majors[i]);
     for (size_t i = 0; i < g->node_count; i++)
         to_closed[closed_count++] = jump_node(&p, &g->nodes[i]);
-    size_t allow = p.count;
-    land(&p, not_char, allow);
+    land(&p, not_char, p.count);
     give(&p, 1);
     for (size_t i = 0; i < closed_count; i++)
         land(&p, to_closed[i], p.count);
-    emit(&p, BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_2, 0, 0, BPF_DEVCG_ACC_MKNOD);
-    size_t making = emit(&p, BPF_JMP | BPF_JNE | BPF_K, BPF_REG_2, 0, 0, 0);
-    size_t granted[GATE_GRANTS_MAX];
-    for (size_t i = 0; i < g->grant_count; i++)
-        granted[i] = jump_node(&p, &g->grants[i]);
-    land(&p, making, p.count);
-    give(&p, 0);
-    for (size_t i = 0; i < g->grant_count; i++) /* forward: no loop for the verifier to doubt */
-        land(&p, granted[i], p.count);
-    give(&p, 1);
+    if (closed_count > 0)
+        add_closed(&p, g);
     *ret_count = p.count;
     return p.insns;
 }

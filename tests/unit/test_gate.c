@@ -181,6 +181,40 @@ static void largest_gate_still_jumps_right(void **state)
     assert_int_equal(opens(&g, 511, 2 * GATE_GRANTS_MAX), 0);
 }
 
+/* The verifier refuses a program with an instruction that nothing leads to. */
+static void assert_all_reached(const struct gate *g)
+{
+    size_t count = 0;
+    auto_free struct bpf_insn *insns = gate_program(g, &count);
+    auto_free bool *reached = mem_new(count);
+    reached[0] = true;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(reached[i]);
+        bool jumps = (insns[i].code & 7) == BPF_JMP;
+        bool ends = insns[i].code == (BPF_JMP | BPF_EXIT);
+        size_t to = i + 1 + (size_t)insns[i].off;
+        if (jumps && !ends) {
+            assert_true(to < count);
+            reached[to] = true;
+        }
+        if (!ends) {
+            assert_true(i + 1 < count);
+            reached[i + 1] = true;
+        }
+    }
+}
+
+static void no_instruction_is_out_of_reach(void **state)
+{
+    (void)state;
+    struct gate g = GATE_INIT;
+    assert_all_reached(&g);
+    assert_int_equal(gate_close_major(&g, 195, NULL), 0);
+    assert_all_reached(&g); /* a job without a GPU */
+    struct gate job = job_gate();
+    assert_all_reached(&job);
+}
+
 /* The program itself, so that a change of the generator is seen and meant. */
 static void golden_program(void **state)
 {
@@ -299,6 +333,7 @@ int main(void)
         cmocka_unit_test(job_without_a_gpu_opens_none),
         cmocka_unit_test(program_equals_the_policy_everywhere),
         cmocka_unit_test(largest_gate_still_jumps_right),
+        cmocka_unit_test(no_instruction_is_out_of_reach),
         cmocka_unit_test(golden_program),
         cmocka_unit_test(majors_that_everybody_needs_are_not_closed),
         cmocka_unit_test(majors_come_from_the_driver),
