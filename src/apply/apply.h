@@ -20,6 +20,11 @@
  * crash: apply_from_json, then apply_recover with a fresh snapshot, then go on
  * with the same loop: starting and recovering are one path.
  *
+ * Undoing asks only that things are as before: an instance to be destroyed that
+ * is gone already, or one to be made again that is there, counts as undone. A
+ * step that failed with -EIO (the driver said one thing and did another) is
+ * undone too, as if it had been done.
+ *
  * A mode change that stays pending (-EAGAIN) is no failure: the machine puts a
  * STEP_RESET of that card next, by itself. Before it hands out a mode or reset
  * step whoever else holds NVML must let go of it (driver_child_ask_release).
@@ -45,6 +50,7 @@ struct apply {
     struct plan back; /* what undoes it, first to be done first */
     size_t back_at;
     bool under_way;             /* the present step was begun and nothing came of it yet */
+    struct step reset;          /* while reset_next */
     bool reset_next;            /* the present mode step is stored and waits for its reset */
     int code;                   /* of the step that failed; 0 */
     char failure[ERR_TEXT_MAX]; /* which step, and why */

@@ -170,10 +170,18 @@ static void answered(struct driver_child *c, uint64_t seq)
     }
 }
 
-static struct card *last_by(struct driver_child *c, const char *uuid, const char *bus_id)
+static struct card *last_by_uuid(struct driver_child *c, const char *uuid)
 {
     for (size_t i = 0; i < c->last_count; i++)
-        if (uuid ? strcmp(c->last[i].uuid, uuid) == 0 : strcmp(c->last[i].bus_id, bus_id) == 0)
+        if (strcmp(c->last[i].uuid, uuid) == 0)
+            return &c->last[i];
+    return NULL;
+}
+
+static struct card *last_by_bus(struct driver_child *c, const char *bus_id)
+{
+    for (size_t i = 0; i < c->last_count; i++)
+        if (strcmp(c->last[i].bus_id, bus_id) == 0)
             return &c->last[i];
     return NULL;
 }
@@ -181,7 +189,7 @@ static struct card *last_by(struct driver_child *c, const char *uuid, const char
 /* Keeps board and names; the lists are not needed again. */
 static void remember(struct driver_child *c, const struct card *card)
 {
-    struct card *l = card->uuid[0] ? last_by(c, card->uuid, NULL) : NULL;
+    struct card *l = last_by_uuid(c, card->uuid);
     if (!card->uuid[0])
         return;
     if (!l) {
@@ -205,7 +213,7 @@ static int on_card(struct driver_child *c, json_t *j, struct err *e)
         code = card_from_json(body, &card, e);
     if (code < 0)
         return code;
-    const struct card *l = same ? last_by(c, card.uuid, NULL) : NULL;
+    const struct card *l = same ? last_by_uuid(c, card.uuid) : NULL;
     if (l)
         card.board = l->board;
     remember(c, &card);
@@ -232,7 +240,7 @@ static int on_at(struct driver_child *c, json_t *j, struct err *e)
         return 0;
     }
     bool by_uuid = text_starts(card, "GPU-");
-    const struct card *l = by_uuid ? last_by(c, card, NULL) : last_by(c, NULL, card);
+    const struct card *l = by_uuid ? last_by_uuid(c, card) : last_by_bus(c, card);
     (void)snprintf(c->at.uuid, sizeof c->at.uuid, "%s", by_uuid ? card : l ? l->uuid : "");
     (void)snprintf(c->at.bus_id, sizeof c->at.bus_id, "%.31s",
                    !by_uuid ? card

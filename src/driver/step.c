@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "driver/state.h"
 
+#define CI_IDS 8u /* a GPU instance has compute instances 0 to 7 */
+
 /* One step on its way. */
 struct doing {
     struct driver *d;
@@ -229,6 +231,20 @@ static nvmlReturn_t ci_by_id(const struct doing *w, nvmlGpuInstance_t gi,
     return r == NVML_SUCCESS ? w->lib->nvmlComputeInstanceGetInfo_v2(*ret, &info) : r;
 }
 
+/* The id of the compute instance at the step's place; left alone where there is none. */
+static void find_ci(struct doing *w, nvmlGpuInstance_t gi)
+{
+    nvmlComputeInstance_t ci;
+    nvmlComputeInstanceInfo_t info;
+    if (!w->lib->nvmlGpuInstanceGetComputeInstanceById || !w->lib->nvmlComputeInstanceGetInfo_v2)
+        return;
+    for (uint32_t id = 0; id < CI_IDS; id++)
+        if (w->lib->nvmlGpuInstanceGetComputeInstanceById(gi, id, &ci) == NVML_SUCCESS &&
+            w->lib->nvmlComputeInstanceGetInfo_v2(ci, &info) == NVML_SUCCESS &&
+            info.placement.start == w->s.ci_start)
+            w->s.ci = id;
+}
+
 static int destroy_ci(struct doing *w, struct err *e)
 {
     struct wanted there;
@@ -236,6 +252,8 @@ static int destroy_ci(struct doing *w, struct err *e)
     int code = need_gi(w, &there, e);
     if (code < 0)
         return code;
+    if (w->s.ci == NOT_AN_INSTANCE)
+        find_ci(w, there.handle);
     nvmlReturn_t r = ci_by_id(w, there.handle, &ci);
     if (r == NVML_ERROR_NOT_FOUND || r == NVML_ERROR_INVALID_ARGUMENT)
         return refuse_words(w, -ENOENT, e, "there is none (any more)");

@@ -1,0 +1,217 @@
+#include "apply/apply.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "apply/journal.h"
+#include "base/text.h"
+#include "model/fields.h"
+
+static const char *const state_words[] = { "going", "going back", "done", "rolled back", "stuck" };
+
+const char *apply_state_word(enum apply_state s)
+{
+    return state_words[s];
+}
+
+void apply_init(struct apply *a, const struct plan *p)
+{
+    memset(a, 0, sizeof *a);
+    plan_copy(p, &a->plan);
+    a->state = p->count ? APPLY_GOING : APPLY_DONE;
+}
+
+void apply_done(struct apply *a)
+{
+    plan_done(&a->plan);
+    plan_done(&a->back);
+}
+
+/* The step of the list that the machine is at; NULL when it is over. */
+static struct step *present(struct apply *a)
+{
+    if (a->state == APPLY_GOING)
+        return &a->plan.steps[a->at];
+    if (a->state == APPLY_BACK)
+        return &a->back.steps[a->back_at];
+    return NULL;
+}
+
+const struct step *apply_next(const struct apply *a)
+{
+    if (a->state != APPLY_GOING && a->state != APPLY_BACK)
+        return NULL;
+    return a->reset_next ? &a->reset : present((struct apply *)a);
+}
+
+void apply_begin(struct apply *a)
+{
+    a->under_way = true;
+}
+
+static bool is_mode(const struct step *s)
+{
+    return s->kind == STEP_MIG_ON || s->kind == STEP_MIG_OFF;
+}
+
+bool apply_needs_release(const struct step *s)
+{
+    return is_mode(s) || s->kind == STEP_RESET;
+}
+
+bool apply_touches(const struct apply *a, const char *card_uuid)
+{
+    const struct plan *list = a->state == APPLY_GOING ? &a->plan : &a->back;
+    size_t from = a->state == APPLY_GOING ? a->at : a->back_at;
+    if (!apply_next(a))
+        return false;
+    for (size_t i = from; i < list->count; i++)
+        if (strcmp(list->steps[i].card_uuid, card_uuid) == 0)
+            return true;
+    return false;
+}
+
+static void end_back(struct apply *a)
+{
+    if (a->back_at == a->back.count)
+        a->state = a->stuck[0] ? APPLY_STUCK : APPLY_ROLLED_BACK;
+}
+
+/* Undoes the first `count` steps, the last of them first. */
+static void turn_back(struct apply *a, size_t count)
+{
+    struct step reverse;
+    a->state = APPLY_BACK;
+    a->reset_next = false;
+    for (size_t i = count; i > 0; i--)
+        if (step_reverse(&a->plan.steps[i - 1], &reverse))
+            plan_add_step(&a->back, &reverse);
+    end_back(a);
+}
+
+static void fail(struct apply *a, int code, const char *text)
+{
+    AUTO(text) struct text what = TEXT_INIT;
+    const struct step *s = apply_next(a);
+    /* What is stored and waits for its reset, or may have been done, has to be undone as well. */
+    bool this_one = a->reset_next || code == -EIO;
+    step_add_text(&what, s);
+    a->code = code;
+    if (text && text[0])
+        (void)snprintf(a->failure, sizeof a->failure, "%.*s", ERR_TEXT_MAX - 1, text);
+    else
+        (void)snprintf(a->failure, sizeof a->failure, "cannot %s: %s", what.buf, strerror(-code));
+    turn_back(a, a->at + this_one);
+}
+
+/* One could not be undone: what lies under it on that card cannot either; other cards can. */
+static void get_stuck(struct apply *a, int code, const char *text)
+{
+    AUTO(text) struct text all = TEXT_INIT;
+    struct step failed = a->back.steps[a->back_at];
+    size_t keep = a->back_at;
+    if (a->stuck[0])
+        text_addf(&all, "%s; ", a->stuck);
+    text_addf(&all, "gpu%u is not as it was: ", failed.ordinal);
+    if (text && text[0]) {
+        text_add(&all, text);
+    } else {
+        text_add(&all, "cannot ");
+        step_add_text(&all, &failed);
+        text_addf(&all, ": %s", strerror(-code));
+    }
+    (void)snprintf(a->stuck, sizeof a->stuck, "%s", all.buf);
+    for (size_t i = a->back_at; i < a->back.count; i++)
+        if (strcmp(a->back.steps[i].card_uuid, failed.card_uuid) != 0)
+            a->back.steps[keep++] = a->back.steps[i];
+    a->back.count = keep;
+    a->reset_next = false;
+    end_back(a);
+}
+
+static void step_done(struct apply *a, const struct step *done)
+{
+    struct step *s = present(a);
+    if (done && !a->reset_next)
+        *s = *done;
+    a->reset_next = false;
+    if (a->state == APPLY_GOING) {
+        if (++a->at == a->plan.count)
+            a->state = APPLY_DONE;
+        return;
+    }
+    a->back_at++;
+    end_back(a);
+}
+
+/* Things are already as this undoing step would make them. */
+static bool undone_already(const struct apply *a, const struct step *s, int code)
+{
+    if (a->state != APPLY_BACK)
+        return false;
+    bool destroys = s->kind == STEP_GI_DESTROY || s->kind == STEP_CI_DESTROY;
+    bool creates = s->kind == STEP_GI_CREATE || s->kind == STEP_CI_CREATE;
+    return (destroys && code == -ENOENT) || (creates && code == -EEXIST);
+}
+
+static void want_reset(struct apply *a, const struct step *done)
+{
+    struct step *s = present(a);
+    if (done)
+        *s = *done;
+    a->reset = *s;
+    a->reset.kind = STEP_RESET;
+    a->reset_next = true;
+}
+
+void apply_result(struct apply *a, int code, const struct step *done, const char *text)
+{
+    const struct step *s = apply_next(a);
+    if (!s)
+        return;
+    a->under_way = false;
+    if (code >= 0)
+        step_done(a, done);
+    else if (undone_already(a, s, code))
+        step_done(a, NULL);
+    else if (code == -EAGAIN && is_mode(s))
+        want_reset(a, done);
+    else if (a->state == APPLY_GOING)
+        fail(a, code, text);
+    else
+        get_stuck(a, code, text);
+}
+
+void apply_cancel(struct apply *a, const char *why)
+{
+    if (a->state != APPLY_GOING)
+        return;
+    a->code = -ECANCELED;
+    (void)snprintf(a->failure, sizeof a->failure, "%s", why);
+    turn_back(a, a->at + a->reset_next);
+}
+
+int apply_run(struct apply *a, struct driver *d, struct journal *j, struct err *e)
+{
+    const struct step *s;
+    int code = 0;
+    while ((s = apply_next(a))) {
+        struct err failed = ERR_INIT;
+        struct step done = *s;
+        code = j ? journal_begin(j, s, e) : 0;
+        if (code < 0)
+            return code;
+        apply_begin(a);
+        int result = driver_step(d, s, &done, &failed);
+        code = j ? journal_result(j, result, &done, failed.text, e) : 0;
+        if (code < 0)
+            return code;
+        apply_result(a, result, &done, failed.text);
+    }
+    if (a->state == APPLY_DONE)
+        return 0;
+    if (a->state == APPLY_ROLLED_BACK)
+        return err_set(e, a->code, "%s; everything is as it was before", a->failure);
+    return err_set(e, -ENOTRECOVERABLE, "%s; and it could not be undone: %s", a->failure, a->stuck);
+}

@@ -1,0 +1,449 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "apply/apply.h"
+#include "apply/journal.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "boards.h"
+#include "model/expect.h"
+#include "model/fields.h"
+
+/* Two cards; 2g@0 and 1g@2 of gpu0 go, 3g@0 comes, and gpu1 is turned on and cut. */
+struct world {
+    struct inventory inv;
+    struct snapshot before;
+    struct plan plan;
+};
+
+static void add_ci(struct plan *p, enum step_kind kind, const struct card *c, const char *profile,
+                   uint32_t start)
+{
+    const struct profile *prof = board_profile_by_name(&c->board, profile);
+    enum step_kind gi = kind == STEP_CI_CREATE ? STEP_GI_CREATE : STEP_GI_DESTROY;
+    for (int i = 0; i < 2; i++) {
+        bool ci_now = (kind == STEP_CI_DESTROY) == (i == 0);
+        struct step *s = plan_add(p, ci_now ? kind : gi, c);
+        s->profile_id = prof->id;
+        memcpy(s->profile, prof->name, sizeof s->profile);
+        s->start = start;
+        s->units = prof->units;
+        s->ci_profile_id = prof->cis[0].id;
+        s->ci_slices = prof->slices;
+        for (size_t k = 0; gi == STEP_GI_DESTROY && k < c->slice_count; k++)
+            if (c->slices[k].start == start) {
+                s->gi = c->slices[k].gi;
+                s->ci = c->slices[k].ci;
+            }
+    }
+}
+
+static struct world *world_new(void)
+{
+    struct world *w = mem_new(sizeof *w);
+    (void)inventory_add(&w->inv, board_a100_80());
+    (void)inventory_add(&w->inv, board_a100_80());
+    struct inventory_card *c = &w->inv.cards[0];
+    (void)card_cut(c, "2g.20gb", 0, 0);
+    (void)card_cut(c, "1g.10gb", 2, 0);
+    (void)card_cut(c, "3g.40gb", 4, 9);
+    for (size_t i = 0; i < 2; i++)
+        card_copy(&w->inv.cards[i].card, snapshot_add_card(&w->before));
+    add_ci(&w->plan, STEP_CI_DESTROY, &c->card, "2g.20gb", 0);
+    add_ci(&w->plan, STEP_CI_DESTROY, &c->card, "1g.10gb", 2);
+    add_ci(&w->plan, STEP_CI_CREATE, &c->card, "3g.40gb", 0);
+    (void)plan_add(&w->plan, STEP_MIG_ON, &w->inv.cards[1].card);
+    add_ci(&w->plan, STEP_CI_CREATE, &w->inv.cards[1].card, "7g.80gb", 0);
+    return w;
+}
+
+static void world_free(struct world *w)
+{
+    snapshot_done(&w->before);
+    inventory_done(&w->inv);
+    plan_done(&w->plan);
+    free(w);
+}
+DEFINE_AUTO_PTR(struct world, world_free);
+
+static struct card *card_of(struct world *w, const struct step *s)
+{
+    return &inventory_uuid(&w->inv, s->card_uuid)->card;
+}
+
+/* What the driver does: ids as a function of the placement. */
+static void carry_out(struct world *w, const struct step *s, struct step *done)
+{
+    *done = *s;
+    if (s->kind == STEP_GI_CREATE || s->kind == STEP_CI_CREATE)
+        done->gi = 20 * s->units + s->start;
+    if (s->kind == STEP_CI_CREATE) {
+        done->ci = 0;
+        snprintf(done->uuid, sizeof done->uuid, "MIG-%u-%u-0", s->ordinal, done->gi);
+    }
+    card_expect(card_of(w, s), done);
+}
+
+static void assert_as_before(const struct world *w)
+{
+    for (size_t i = 0; i < 2; i++) {
+        const struct card *was = &w->before.cards[i];
+        const struct card *is = &w->inv.cards[i].card;
+        assert_int_equal(was->mig_now, is->mig_now);
+        assert_int_equal(was->slice_count, is->slice_count);
+        for (size_t k = 0; k < was->slice_count; k++) {
+            assert_int_equal(was->slices[k].start, is->slices[k].start);
+            assert_int_equal(was->slices[k].profile_id, is->slices[k].profile_id);
+            assert_int_equal(was->slices[k].gi, is->slices[k].gi);
+            assert_string_equal(was->slices[k].uuid, is->slices[k].uuid);
+        }
+    }
+}
+
+/* Through its stored form and back, as a restart does. */
+static void restart(struct apply *a)
+{
+    auto_json json_t *j = apply_to_json(a);
+    struct apply again;
+    struct err e = ERR_INIT;
+    assert_int_equal(apply_from_json(j, &again, &e), 0);
+    apply_done(a);
+    *a = again;
+}
+
+/* Runs to the end; step number `fail_at` fails with `code`, counted from 0. */
+static void run(struct world *w, struct apply *a, int fail_at, int code)
+{
+    const struct step *s;
+    for (int n = 0; (s = apply_next(a)); n++) {
+        struct step done;
+        apply_begin(a);
+        if (n == fail_at) {
+            apply_result(a, code, NULL, NULL);
+        } else {
+            carry_out(w, s, &done);
+            apply_result(a, 0, &done, NULL);
+        }
+        restart(a);
+    }
+}
+
+static void test_all_steps_make_the_wanted_layout(void **state)
+{
+    (void)state;
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    apply_init(&a, &w->plan);
+    run(w, &a, -1, 0);
+    assert_int_equal(a.state, APPLY_DONE);
+    assert_int_equal(w->inv.cards[0].card.slice_count, 2);
+    assert_int_equal(w->inv.cards[1].card.slice_count, 1);
+    assert_string_equal(a.plan.steps[5].uuid, "MIG-0-80-0");
+}
+
+static void test_a_failure_at_any_step_restores_what_was(void **state)
+{
+    (void)state;
+    for (int at = 0; at < 9; at++) {
+        AUTO_PTR(world_free) struct world *w = world_new();
+        AUTO(apply) struct apply a;
+        assert_int_equal(w->plan.count, 9);
+        apply_init(&a, &w->plan);
+        run(w, &a, at, -ENOSPC);
+        assert_int_equal(a.state, APPLY_ROLLED_BACK);
+        assert_int_equal(a.code, -ENOSPC);
+        assert_int_equal(strncmp(a.failure, "cannot ", 7), 0);
+        assert_as_before(w);
+    }
+}
+
+static void test_a_destroy_that_lied_is_undone_too(void **state)
+{
+    (void)state;
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    const struct step *s;
+    apply_init(&a, &w->plan);
+    for (int n = 0; (s = apply_next(&a)); n++) {
+        struct step done;
+        apply_begin(&a);
+        if (n == 1) /* GI destroy: claims success, is there still */
+            apply_result(&a, -EIO, NULL, NULL);
+        else if (n == 2) { /* so making it again finds it there */
+            assert_int_equal(s->kind, STEP_GI_CREATE);
+            apply_result(&a, -EEXIST, NULL, NULL);
+        } else {
+            carry_out(w, s, &done);
+            apply_result(&a, 0, &done, NULL);
+        }
+    }
+    assert_int_equal(a.state, APPLY_ROLLED_BACK);
+    assert_as_before(w);
+}
+
+static void test_what_cannot_be_undone_is_said_and_others_are_undone(void **state)
+{
+    (void)state;
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    const struct step *s;
+    apply_init(&a, &w->plan);
+    for (int n = 0; (s = apply_next(&a)); n++) {
+        struct step done;
+        apply_begin(&a);
+        bool stuck = a.state == APPLY_BACK && s->kind == STEP_GI_DESTROY;
+        if (n == 8 || stuck) {
+            apply_result(&a, -EBUSY, NULL, NULL);
+            continue;
+        }
+        carry_out(w, s, &done);
+        apply_result(&a, 0, &done, NULL);
+    }
+    assert_int_equal(a.state, APPLY_STUCK);
+    assert_non_null(strstr(a.stuck, "gpu1 is not as it was: cannot destroy gpu1/7g.80gb@0"));
+    assert_non_null(strstr(a.stuck, "gpu0 is not as it was: cannot destroy gpu0/3g.40gb@0"));
+}
+
+static void test_a_mode_that_stays_pending_gets_its_reset(void **state)
+{
+    (void)state;
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    const struct step *s;
+    int resets = 0;
+    apply_init(&a, &w->plan);
+    while ((s = apply_next(&a))) {
+        struct step done = *s;
+        apply_begin(&a);
+        if (s->kind == STEP_MIG_ON) {
+            assert_true(apply_needs_release(s));
+            apply_result(&a, -EAGAIN, &done, NULL);
+        } else if (s->kind == STEP_RESET) {
+            resets++;
+            assert_string_equal(s->card_uuid, w->inv.cards[1].card.uuid);
+            apply_result(&a, 0, &done, NULL);
+        } else {
+            carry_out(w, s, &done);
+            apply_result(&a, 0, &done, NULL);
+        }
+        restart(&a);
+    }
+    assert_int_equal(a.state, APPLY_DONE);
+    assert_int_equal(resets, 1);
+}
+
+static void test_a_reset_that_fails_takes_the_pending_mode_back(void **state)
+{
+    (void)state;
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    const struct step *s;
+    bool taken_back = false;
+    apply_init(&a, &w->plan);
+    while ((s = apply_next(&a))) {
+        struct step done = *s;
+        apply_begin(&a);
+        taken_back = taken_back || s->kind == STEP_MIG_OFF;
+        if (s->kind == STEP_MIG_ON)
+            apply_result(&a, -EAGAIN, &done, NULL);
+        else if (s->kind == STEP_RESET)
+            apply_result(&a, -EBUSY, NULL, "in use by pid 7 (train)");
+        else {
+            carry_out(w, s, &done);
+            apply_result(&a, 0, &done, NULL);
+        }
+    }
+    assert_int_equal(a.state, APPLY_ROLLED_BACK);
+    assert_true(taken_back);
+    assert_string_equal(a.failure, "in use by pid 7 (train)");
+    assert_as_before(w);
+}
+
+static struct snapshot look(struct world *w)
+{
+    struct snapshot s = SNAPSHOT_INIT;
+    for (size_t i = 0; i < 2; i++)
+        card_copy(&w->inv.cards[i].card, snapshot_add_card(&s));
+    return s;
+}
+
+/* Killed while step `at` is under way, before or after the hardware did it; then it goes on. */
+static void crash_at(int at, bool did_it, int fail_at)
+{
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    const struct step *s;
+    apply_init(&a, &w->plan);
+    for (int n = 0; (s = apply_next(&a)); n++) {
+        struct step done;
+        apply_begin(&a);
+        if (n == fail_at) {
+            apply_result(&a, -ENOSPC, NULL, NULL);
+            continue;
+        }
+        if (n == at) {
+            if (did_it)
+                carry_out(w, s, &done);
+            restart(&a);
+            AUTO(snapshot) struct snapshot now = look(w);
+            assert_int_equal(apply_recover(&a, &now, NULL), 0);
+            assert_false(a.under_way);
+            continue;
+        }
+        carry_out(w, s, &done);
+        apply_result(&a, 0, &done, NULL);
+    }
+    assert_int_equal(a.state, fail_at < 0 ? APPLY_DONE : APPLY_ROLLED_BACK);
+    if (fail_at >= 0)
+        assert_as_before(w);
+    else
+        assert_int_equal(w->inv.cards[1].card.slice_count, 1);
+}
+
+static void test_a_crash_at_any_step_is_recovered(void **state)
+{
+    (void)state;
+    for (int at = 0; at < 9; at++) {
+        crash_at(at, false, -1);
+        crash_at(at, true, -1);
+    }
+    for (int at = 9; at < 16; at++) { /* on the way back */
+        crash_at(at, false, 8);
+        crash_at(at, true, 8);
+    }
+}
+
+static void test_somebody_else_is_found_out(void **state)
+{
+    (void)state;
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    struct err e = ERR_INIT;
+    apply_init(&a, &w->plan);
+    for (int n = 0; n < 4; n++) {
+        struct step done;
+        carry_out(w, apply_next(&a), &done);
+        apply_result(&a, 0, &done, NULL);
+    }
+    apply_begin(&a); /* create 3g@0 */
+    (void)card_cut(&w->inv.cards[0], "1g.10gb", 1, 0);
+    AUTO(snapshot) struct snapshot now = look(w);
+    assert_int_equal(apply_recover(&a, &now, &e), -ESTALE);
+    assert_int_equal(a.state, APPLY_BACK);
+    now.cards[0].health = CARD_LOST;
+    apply_begin(&a);
+    assert_int_equal(apply_recover(&a, &now, &e), -ENODEV);
+    assert_true(a.under_way);
+}
+
+static void test_a_cancelled_change_walks_back(void **state)
+{
+    (void)state;
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    apply_init(&a, &w->plan);
+    for (int n = 0; n < 6; n++) {
+        struct step done;
+        carry_out(w, apply_next(&a), &done);
+        apply_result(&a, 0, &done, NULL);
+    }
+    assert_true(apply_touches(&a, w->inv.cards[1].card.uuid));
+    assert_false(apply_touches(&a, w->inv.cards[0].card.uuid));
+    apply_cancel(&a, "#7 was cancelled");
+    run(w, &a, -1, 0);
+    assert_int_equal(a.state, APPLY_ROLLED_BACK);
+    assert_int_equal(a.code, -ECANCELED);
+    assert_as_before(w);
+}
+
+static char *temporary(void)
+{
+    char *dir = text_dup("/tmp/divvy-test-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    return dir;
+}
+
+static void test_a_journal_knows_how_far_it_got(void **state)
+{
+    (void)state;
+    auto_free char *dir = temporary();
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    struct journal *j;
+    struct err e = ERR_INIT;
+    struct step done;
+    apply_init(&a, &w->plan);
+    assert_int_equal(journal_create(dir, &a, &j, &e), 0);
+    for (int n = 0; n < 5; n++) {
+        const struct step *s = apply_next(&a);
+        assert_int_equal(journal_begin(j, s, &e), 0);
+        carry_out(w, s, &done);
+        assert_int_equal(journal_result(j, 0, &done, NULL, &e), 0);
+        apply_result(&a, 0, &done, NULL);
+    }
+    assert_int_equal(journal_begin(j, apply_next(&a), &e), 0);
+    journal_close(j);
+
+    struct journal *second;
+    assert_int_equal(journal_create(dir, &a, &second, &e), -EEXIST);
+
+    auto_free char *path = text_fmt("%s/apply.journal", dir);
+    auto_close int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_true(write(fd, "{\"result\": 0, \"do", 17) == 17); /* cut short */
+
+    AUTO(apply) struct apply again;
+    assert_int_equal(journal_resume(dir, &again, &j, &e), 0);
+    assert_int_equal(again.at, 5);
+    assert_true(again.under_way);
+    assert_int_equal(again.plan.steps[4].gi, 80);
+    AUTO(snapshot) struct snapshot now = look(w);
+    assert_int_equal(apply_recover(&again, &now, &e), 0);
+    run(w, &again, -1, 0);
+    assert_int_equal(again.state, APPLY_DONE);
+    assert_int_equal(journal_finish(j, &e), 0);
+    assert_int_equal(journal_resume(dir, &again, &j, &e), -ENOENT);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+static void test_a_journal_that_cannot_be_read_is_left_alone(void **state)
+{
+    (void)state;
+    auto_free char *dir = temporary();
+    auto_free char *path = text_fmt("%s/apply.journal", dir);
+    auto_close int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    struct apply a;
+    struct journal *j;
+    struct err e = ERR_INIT;
+    assert_int_equal(journal_resume(dir, &a, &j, &e), -ENOENT); /* empty: nothing was begun */
+    auto_close int again = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(write(again, "nonsense\n", 9) == 9);
+    assert_int_equal(journal_resume(dir, &a, &j, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "apply.journal, line 1"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_steps_make_the_wanted_layout),
+        cmocka_unit_test(test_a_failure_at_any_step_restores_what_was),
+        cmocka_unit_test(test_a_destroy_that_lied_is_undone_too),
+        cmocka_unit_test(test_what_cannot_be_undone_is_said_and_others_are_undone),
+        cmocka_unit_test(test_a_mode_that_stays_pending_gets_its_reset),
+        cmocka_unit_test(test_a_reset_that_fails_takes_the_pending_mode_back),
+        cmocka_unit_test(test_a_crash_at_any_step_is_recovered),
+        cmocka_unit_test(test_somebody_else_is_found_out),
+        cmocka_unit_test(test_a_cancelled_change_walks_back),
+        cmocka_unit_test(test_a_journal_knows_how_far_it_got),
+        cmocka_unit_test(test_a_journal_that_cannot_be_read_is_left_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
