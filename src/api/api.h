@@ -47,7 +47,7 @@ struct api_caller {
     gid_t *groups; /* supplementary */
     size_t group_count;
     bool is_operator; /* root, the daemon's own user, or in the operators' group */
-}; /* what ops are handed is valid during that call alone */
+};                    /* what ops are handed is valid during that call alone */
 
 struct api;
 struct api_request; /* one that waits for its answer */

@@ -214,12 +214,15 @@ struct wait_parameters {
 static int wait_until(const char *value, void *ret, struct err *e)
 {
     struct wait_parameters *w = ret;
-    if (strcmp(value, "started") == 0)
+    if (strcmp(value, "starting") == 0)
+        w->until = API_UNTIL_STARTING;
+    else if (strcmp(value, "started") == 0)
         w->until = API_UNTIL_STARTED;
     else if (strcmp(value, "ended") == 0)
         w->until = API_UNTIL_ENDED;
     else
-        return err_set(e, -EINVAL, "until: a job can be waited for until it is started or ended");
+        return err_set(e, -EINVAL,
+                       "until: a job can be waited for until it is starting, started or ended");
     return 0;
 }
 

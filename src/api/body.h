@@ -33,9 +33,10 @@ struct api_parameter {
  */
 int api_read_filter(const struct api_parameter *p, size_t n, struct job_filter *ret, struct err *e);
 
-enum api_until { API_UNTIL_STARTED, API_UNTIL_ENDED };
+/* STARTING: its supervisor was asked to start it, so that somebody may attach. */
+enum api_until { API_UNTIL_STARTING, API_UNTIL_STARTED, API_UNTIL_ENDED };
 
-/* GET /v1/jobs/N/wait: until (started, ended), timeout_ms (0 to API_WAIT_MAX_US). -EINVAL. */
+/* GET /v1/jobs/N/wait: until (starting, started, ended), timeout_ms (0 to API_WAIT_MAX_US). -EINVAL. */
 int api_read_wait(const struct api_parameter *p, size_t n, enum api_until *ret_until,
                   int64_t *ret_timeout_us, struct err *e);
 

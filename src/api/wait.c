@@ -4,8 +4,10 @@
 
 static bool reached(const struct job_view *v, enum api_until until)
 {
-    bool started = v->state == JOB_RUNNING || v->state == JOB_ENDING;
-    return job_state_ended(v->state) || (until == API_UNTIL_STARTED && started);
+    static const enum job_state from[] = { [API_UNTIL_STARTING] = JOB_STARTING,
+                                           [API_UNTIL_STARTED] = JOB_RUNNING,
+                                           [API_UNTIL_ENDED] = JOB_COMPLETED };
+    return v->state >= from[until];
 }
 
 void wait_look(struct api_request *req, struct now now)

@@ -147,16 +147,19 @@ int client_cancel(struct client *c, uint64_t id, struct err *e)
 
 static bool reached(const struct job_view *v, enum client_until until)
 {
-    bool started = v->state == JOB_RUNNING || v->state == JOB_ENDING;
-    return job_state_ended(v->state) || (until == CLIENT_UNTIL_STARTED && started);
+    static const enum job_state from[] = { [CLIENT_UNTIL_STARTING] = JOB_STARTING,
+                                           [CLIENT_UNTIL_STARTED] = JOB_RUNNING,
+                                           [CLIENT_UNTIL_ENDED] = JOB_COMPLETED };
+    return v->state >= from[until];
 }
+
+static const char *const until_words[] = { "starting", "started", "ended" };
 
 static int poll_job(struct client *c, uint64_t id, enum client_until until, int64_t for_us,
                     struct job_view *ret, struct err *e)
 {
-    auto_free char *path =
-        text_fmt("/v1/jobs/%" PRIu64 "/wait?until=%s&timeout_ms=%" PRId64, id,
-                 until == CLIENT_UNTIL_STARTED ? "started" : "ended", for_us / 1000);
+    auto_free char *path = text_fmt("/v1/jobs/%" PRIu64 "/wait?until=%s&timeout_ms=%" PRId64, id,
+                                    until_words[until], for_us / 1000);
     auto_json json_t *answer = NULL;
     int r = client_ask(c, "GET", path, NULL, (int)(for_us / 1000) + ASK_MS, &answer, e);
     return r < 0 ? r : read_job(answer, ret, e);

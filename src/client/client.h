@@ -12,6 +12,7 @@
  *     -EBUSY       not now: state or use forbids it
  *     -EDQUOT      a limit of the account or of the connection
  *     -E2BIG       too large
+ *     -EINTR       a signal that the caller handles came while waiting
  *     -EREMOTEIO   the daemon failed, or answered what this version cannot read
  *
  *     struct client *c = NULL;
@@ -61,11 +62,12 @@ int client_job(struct client *c, uint64_t id, struct job_view *ret, struct err *
 /* The job has been told to end. -EALREADY when it had ended before. */
 int client_cancel(struct client *c, uint64_t id, struct err *e);
 
-enum client_until { CLIENT_UNTIL_STARTED, CLIENT_UNTIL_ENDED };
+/* STARTING: its supervisor was asked to start it; attach_open finds it soon. */
+enum client_until { CLIENT_UNTIL_STARTING, CLIENT_UNTIL_STARTED, CLIENT_UNTIL_ENDED };
 
 /*
- * Waits until the job runs (or has ended), or has ended, and gives it as it is
- * then; at most timeout_us (negative: for ever), after which it returns 0 with
+ * Waits until the job has come that far (one that has ended has), and gives it
+ * as it is then; at most timeout_us (negative: for ever), after which it returns 0 with
  * the job as it is: look at its state. Ended by job_view_done.
  */
 int client_wait(struct client *c, uint64_t id, enum client_until until, int64_t timeout_us,

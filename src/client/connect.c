@@ -95,18 +95,16 @@ int client_dial(struct client *c, struct err *e)
 static int wait_readable(const struct client *c, int64_t until_us, struct err *e)
 {
     struct pollfd p = { .fd = c->fd, .events = POLLIN };
-    for (;;) {
-        int64_t left_us = until_us - clock_now().boot_us;
-        int r = left_us <= 0 ? 0 : poll(&p, 1, (int)((left_us + 999) / 1000));
-        if (r > 0)
-            return 0;
-        if (r == 0)
-            return err_set(e, -EREMOTEIO,
-                           "divvyd took the request and did not answer in time; 'divvy status' "
-                           "shows whether it is alive");
-        if (errno != EINTR)
-            return err_sys(e, "cannot wait for divvyd");
-    }
+    int64_t left_us = until_us - clock_now().boot_us;
+    int r = left_us <= 0 ? 0 : poll(&p, 1, (int)((left_us + 999) / 1000));
+    if (r > 0)
+        return 0;
+    if (r == 0)
+        return err_set(e, -EREMOTEIO,
+                       "divvyd took the request and did not answer in time; 'divvy status' shows "
+                       "whether it is alive");
+    return errno == EINTR ? err_set(e, -EINTR, "interrupted while divvyd was asked")
+                          : err_set(e, -EREMOTEIO, "cannot wait for divvyd: %s", strerror(errno));
 }
 
 /* -EPIPE: the connection was closed before anything of an answer came. */

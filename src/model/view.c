@@ -46,9 +46,24 @@ static void put_asks(json_t *j, const struct request *r)
     json_put(j, "request", request_to_json(r));
 }
 
+/* The files that it writes: one, or one for each task. */
+static json_t *outputs(const struct job_view *v)
+{
+    json_t *list = json_array();
+    uint32_t count = job_output_by_task(v->output) ? v->tasks : 1;
+    for (uint32_t task = 0; v->output && task < count; task++) {
+        auto_free char *path = job_output_path(v->output, v->id, task);
+        json_t *s = json_string(path);
+        if (json_array_append_new(list, s ? s : json_null()) < 0)
+            abort(); /* out of memory: as in base/text.h */
+    }
+    return list;
+}
+
 static void put_private(json_t *j, const struct job_view *v)
 {
     json_put_text(j, "output", v->output);
+    json_put(j, "outputs", outputs(v));
     json_put_text(j, "cwd", v->cwd);
     json_put(j, "argv", v->argv ? json_strv(v->argv) : json_null());
     json_put_text(j, "script", v->script);

@@ -37,7 +37,8 @@ struct job_view {
     bool attached;                  /* a `divvy run` */
     const char *isolation;          /* "gate", "none" …; NULL: not started */
     /* What only the owner and operators get to see. */
-    const char *output; /* the file, absolute and with its patterns filled in; NULL: none */
+    const char
+        *output; /* as submitted, absolute, with its %j and %t (job_output_path); NULL: none */
     const char *cwd;
     char *const *argv; /* NULL-terminated */
     const char *script;

@@ -1,0 +1,114 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/ids.h"
+
+struct cancel_call {
+    struct ids jobs;
+    struct job_filter filter;
+    bool by_filter;
+};
+
+static const char doc[] =
+    "Ends jobs that run (SIGTERM, and SIGKILL after a while), and takes those "
+    "that wait out of the queue.";
+
+static const struct argp_option options[] = {
+    { "mine", 'm', NULL, 0, "all your own", 1 },
+    { "user", 'u', "NAME", 0, "all of this user", 1 },
+    { "account", 'A', "NAME", 0, "all of this account", 1 },
+    { "waiting", 'w', NULL, 0, "of those, only the ones that wait", 1 },
+    { 0 },
+};
+
+static void take_name(char *ret, size_t size, const char *name, struct argp_state *state)
+{
+    if (strlen(name) >= size)
+        argp_error(state, "'%.32s…' is too long for a name; at most %zu bytes work", name,
+                   size - 1);
+    (void)snprintf(ret, size, "%s", name); /* it fits: argp_error does not come back */
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct cancel_call *c = state->input;
+    c->by_filter = c->by_filter || key == 'm' || key == 'u' || key == 'A';
+    switch (key) {
+    case 'm':
+        c->filter.has_uid = true;
+        c->filter.uid = getuid();
+        return 0;
+    case 'u':
+        take_name(c->filter.user, sizeof c->filter.user, arg, state);
+        return 0;
+    case 'A':
+        take_name(c->filter.account, sizeof c->filter.account, arg, state);
+        return 0;
+    case 'w':
+        c->filter.states = 1u << JOB_PENDING;
+        return 0;
+    case ARGP_KEY_ARG:
+        ids_take(&c->jobs, arg, state);
+        return 0;
+    case ARGP_KEY_END:
+        if (!c->jobs.count && !c->by_filter)
+            argp_error(state, "which job? divvy cancel 41, or --mine");
+        if (c->jobs.count && c->by_filter)
+            argp_error(state, "either numbers of jobs, or --mine, --user and --account");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static int find_jobs(const struct session *s, struct client *c, struct cancel_call *call)
+{
+    struct job_list list = { .jobs = NULL };
+    struct err e = ERR_INIT;
+    if (client_jobs(c, &call->filter, &list, &e) < 0)
+        return verb_fail(s, &e);
+    for (size_t i = 0; i < list.count; i++) {
+        ARRAY_ROOM(call->jobs.ids, call->jobs.alloc, call->jobs.count + 1);
+        call->jobs.ids[call->jobs.count++] = list.jobs[i].id;
+    }
+    job_list_done(&list);
+    return STATUS_OK;
+}
+
+/* What a filter found may have ended meanwhile: that is what was wanted. */
+static int cancel_one(const struct session *s, struct client *c, uint64_t id, bool by_filter)
+{
+    struct err e = ERR_INIT;
+    int r = client_cancel(c, id, &e);
+    if (r == 0 || (by_filter && (r == -EALREADY || r == -ENOENT)))
+        return STATUS_OK;
+    return verb_fail(s, &e);
+}
+
+int verb_cancel(struct session *s, int argc, char **argv)
+{
+    struct cancel_call call = { .by_filter = false };
+    int status = STATUS_OK;
+    verb_parse(s, options, parse, "ID...", doc, argc, argv, 0, &call);
+    AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
+    if (c && call.by_filter)
+        status = find_jobs(s, c, &call);
+    auto_json json_t *cancelled = json_array();
+    for (size_t i = 0; c && i < call.jobs.count; i++) {
+        int one = cancel_one(s, c, call.jobs.ids[i], call.by_filter);
+        if (one == STATUS_OK)
+            (void)json_array_append_new(cancelled, json_integer((json_int_t)call.jobs.ids[i]));
+        status = status == STATUS_OK ? one : status;
+    }
+    if (c && s->json) {
+        auto_json json_t *j = json_object();
+        json_put(j, "cancelled", json_incref(cancelled));
+        (void)verb_print_json(j); /* the status tells of failures */
+    } else if (c && call.by_filter && s->screen.tty) {
+        verb_note("%zu jobs were told to end", json_array_size(cancelled));
+    }
+    ids_done(&call.jobs);
+    return status;
+}

@@ -1,0 +1,89 @@
+/*
+ * options.h - what can be said about a job, on the command line and in a
+ * script's #DIVVY lines, and the job that comes of it.
+ *
+ * One table tells every option once; argp, scripts and the refusals use it.
+ * Words are kept as they were typed, with where they stood, until both sources
+ * are known: the command line wins, and what it asks for as GPU replaces
+ * whatever GPU the script asks for.
+ *
+ *     struct job_options cmd = { 0 }, script = { 0 };
+ *     job_option_words("train.sh", words, lines, n, &script, e);   // #DIVVY lines
+ *     job_options_merge(&cmd, &script);
+ *     job_options_spec(&cmd, &where, &spec, e);
+ *
+ * Pure: reads no clock, file or environment.
+ */
+#ifndef DIVVY_CLI_OPTIONS_H
+#define DIVVY_CLI_OPTIONS_H
+
+#include <argp.h>
+
+#include "model/job.h"
+
+enum job_option {
+    OPT_GPUS = 0,
+    OPT_SLICE,
+    OPT_GPU_MEM,
+    OPT_GPU_COMPUTE,
+    OPT_TASKS,
+    OPT_SPREAD,
+    OPT_EXACT,
+    OPT_OR_7G,
+    OPT_BIND,
+    OPT_KEEP_GOING,
+    OPT_NAME,
+    OPT_ACCOUNT,
+    OPT_TIME,
+    OPT_OUTPUT,
+    OPT_ENV,
+    OPT_CHDIR,
+    JOB_OPTIONS,
+};
+
+struct job_option_value {
+    const char *words; /* NULL: not given; "" for one without a value. Borrowed */
+    const char *file;  /* where it stood; NULL: the command line */
+    unsigned line;
+};
+
+struct job_options {
+    struct job_option_value values[JOB_OPTIONS];
+};
+
+/* The table as argp wants it, ending with zeroes; `submit` chooses whose. */
+const struct argp_option *job_options_argp(void);
+
+/* An option by argp's key. False: not one of these. */
+bool job_option_set(struct job_options *o, int key, const char *arg);
+
+/*
+ * Options from a script's words; lines[i] is where word i stood. -EINVAL with
+ * file and line: unknown (with the nearest), without a value, no option at all.
+ */
+int job_option_words(const char *file, char *const *words, const unsigned *lines, size_t n,
+                     struct job_options *ret, struct err *e);
+
+/* Fills what `o` leaves open from `below`. */
+void job_options_merge(struct job_options *o, const struct job_options *below);
+
+/* Where and with what a job is submitted. All borrowed. */
+struct submit_place {
+    const char *cwd;          /* absolute */
+    char *const *environ_;    /* of the caller */
+    char *const *command;     /* NULL-terminated */
+    const char *script;       /* text, or NULL */
+    bool attached;            /* divvy run: no output file */
+    const char *account_hint; /* DIVVY_ACCOUNT of the caller; NULL: the daemon knows */
+};
+
+/*
+ * The job. `ret` is job_spec_done's. *ret_left_out (owned, NULL when empty)
+ * names variables of the environment that are no UTF-8 and were left out.
+ * -EINVAL, -ERANGE, -E2BIG with the option's name, and file and line for
+ * what stood in a script.
+ */
+int job_options_spec(const struct job_options *o, const struct submit_place *where,
+                     struct job_spec *ret, char **ret_left_out, struct err *e);
+
+#endif

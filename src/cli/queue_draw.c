@@ -1,0 +1,259 @@
+#include "cli/queue_draw.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/table.h"
+
+/* "pending" is the state; for people it waits. */
+static const char *state_word(const struct job_view *v)
+{
+    return v->state == JOB_PENDING ? "waiting" : job_state_word(v->state);
+}
+
+static enum colour state_colour(enum job_state s)
+{
+    if (s == JOB_RUNNING || s == JOB_COMPLETED)
+        return COLOUR_GOOD;
+    if (s < JOB_RUNNING || s == JOB_ENDING)
+        return COLOUR_WAIT;
+    return COLOUR_BAD;
+}
+
+static int64_t state_since(const struct job_view *v)
+{
+    if (job_state_ended(v->state))
+        return v->end_wall_us;
+    if (v->start_wall_us && v->state >= JOB_RUNNING)
+        return v->start_wall_us;
+    return v->submit_wall_us;
+}
+
+void job_add_end(struct text *t, const struct job_view *v)
+{
+    const struct job_exit *x = &v->exit;
+    switch (x->kind) {
+    case EXIT_NONE:
+        break;
+    case EXIT_CODE:
+        text_addf(t, "exit %d", x->value);
+        break;
+    case EXIT_SIGNAL:
+        text_addf(t, "killed by signal %d (%s)", x->value, strsignal(x->value));
+        break;
+    case EXIT_OOM:
+        text_add(t, "its memory limit");
+        break;
+    case EXIT_TIMEOUT:
+        text_add(t, "its time limit");
+        break;
+    case EXIT_CANCELLED:
+        text_add(t, "cancelled");
+        break;
+    case EXIT_NOT_STARTED:
+        text_addf(t, "could not be started%s%s", x->text[0] ? ": " : "", x->text);
+        break;
+    case EXIT_LOST:
+        text_add(t, "nobody saw it end");
+        break;
+    }
+}
+
+static void add_where_or_why(struct text *t, const struct job_view *v, int64_t now_wall_us)
+{
+    if (job_state_ended(v->state)) {
+        job_add_end(t, v);
+        if (v->reason && v->state != JOB_COMPLETED)
+            text_addf(t, "%s%s", t->len ? ": " : "", v->reason);
+        return;
+    }
+    if (v->place.count) {
+        place_add_text(t, &v->place);
+        return;
+    }
+    if (v->expected_start_wall_us) {
+        text_add(t, "starts about ");
+        when_add(t, v->expected_start_wall_us, now_wall_us);
+    }
+    if (v->reason)
+        text_addf(t, "%s%s", t->len ? ": " : "", v->reason);
+}
+
+static int rank(const struct job_view *v)
+{
+    if (job_state_ended(v->state))
+        return 2;
+    return v->state == JOB_PENDING;
+}
+
+static int by_rank_and_id(const void *a, const void *b)
+{
+    const struct job_view *x = a;
+    const struct job_view *y = b;
+    if (rank(x) != rank(y))
+        return rank(x) - rank(y);
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static void add_job(struct table *t, const struct job_view *v, int64_t now_wall_us)
+{
+    AUTO(text) struct text asks = TEXT_INIT;
+    AUTO(text) struct text since = TEXT_INIT;
+    AUTO(text) struct text where = TEXT_INIT;
+    request_add(&asks, &v->request);
+    since_add(&since, state_since(v), now_wall_us);
+    add_where_or_why(&where, v, now_wall_us);
+    table_cellf(t, "%" PRIu64, v->id);
+    table_cell(t, v->user);
+    table_cell(t, v->account);
+    table_cell(t, v->name);
+    table_cell(t, asks.buf);
+    table_cell(t, state_word(v));
+    table_tint(t, state_colour(v->state));
+    table_cell(t, since.buf);
+    table_cell(t, where.buf);
+}
+
+void queue_draw(struct job_view *jobs, size_t count, int64_t now_wall_us, const struct screen *s,
+                struct text *ret)
+{
+    AUTO(table) struct table t = TABLE_INIT;
+    table_column(&t, "ID", 0);
+    table_column(&t, "USER", TABLE_CUT);
+    table_column(&t, "ACCOUNT", TABLE_CUT);
+    table_column(&t, "NAME", TABLE_CUT);
+    table_column(&t, "ASKS", 0);
+    table_column(&t, "STATE", 0);
+    table_column(&t, "SINCE", 0);
+    table_column(&t, "WHERE / WHY", TABLE_WRAP);
+    if (count)
+        qsort(jobs, count, sizeof *jobs, by_rank_and_id);
+    for (size_t i = 0; i < count; i++)
+        add_job(&t, &jobs[i], now_wall_us);
+    table_draw(&t, s, ret);
+}
+
+/* ---- one job ---- */
+
+static void row(struct table *t, const char *what, const char *words)
+{
+    if (!words || !words[0])
+        return;
+    table_cell(t, what);
+    table_cell(t, words);
+}
+
+static void row_time(struct table *t, const char *what, int64_t wall_us, int64_t now_wall_us)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    if (!wall_us)
+        return;
+    when_add(&words, wall_us, now_wall_us);
+    if (wall_us <= now_wall_us) {
+        text_add(&words, ", ");
+        since_add(&words, wall_us, now_wall_us);
+        text_add(&words, " ago");
+    }
+    row(t, what, words.buf);
+}
+
+static void rows_who(struct table *t, const struct job_view *v)
+{
+    AUTO(text) struct text who = TEXT_INIT;
+    AUTO(text) struct text asks = TEXT_INIT;
+    AUTO(text) struct text limit = TEXT_INIT;
+    text_addf(&who, "%s (%u)", v->user, (unsigned)v->uid);
+    if (v->account)
+        text_addf(&who, ", account %s", v->account);
+    row(t, "user", who.buf);
+    request_add(&asks, &v->request);
+    text_add(&asks, v->request.spread ? ", on different cards" : "");
+    text_add(&asks, v->request.exact ? ", exactly" : "");
+    text_add(&asks, v->request.or_7g ? ", or full slices" : "");
+    row(t, "asks", asks.buf);
+    if (v->limit_us)
+        text_add_duration(&limit, v->limit_us);
+    row(t, "limit", v->limit_us ? limit.buf : "none");
+}
+
+static void rows_where(struct table *t, const struct job_view *v)
+{
+    for (size_t i = 0; i < v->place.count; i++) {
+        const struct placed *p = &v->place.items[i];
+        AUTO(text) struct text words = TEXT_INIT;
+        placed_add_text(&words, p);
+        text_addf(&words, "  %s", p->uuid);
+        if (v->tasks > 1)
+            text_addf(&words, "  task %u", p->task);
+        row(t, i ? "" : "place", words.buf);
+    }
+    row(t, "isolation", v->isolation);
+}
+
+static void rows_times(struct table *t, const struct job_view *v, int64_t now_wall_us)
+{
+    row_time(t, "submitted", v->submit_wall_us, now_wall_us);
+    row_time(t, "expected", v->expected_start_wall_us, now_wall_us);
+    row_time(t, "started", v->start_wall_us, now_wall_us);
+    row_time(t, "ended", v->end_wall_us, now_wall_us);
+    if (v->attempt > 1) {
+        auto_free char *attempt = text_fmt("%u", (unsigned)v->attempt);
+        row(t, "attempt", attempt);
+    }
+}
+
+static void rows_end(struct table *t, const struct job_view *v)
+{
+    AUTO(text) struct text end = TEXT_INIT;
+    AUTO(text) struct text used = TEXT_INIT;
+    job_add_end(&end, v);
+    if (end.len && v->tasks > 1 && v->exit.kind != EXIT_CANCELLED)
+        text_addf(&end, " (task %d)", v->exit.task);
+    row(t, "end", end.buf);
+    if (v->exit.cpu_us) {
+        text_add_duration(&used, v->exit.cpu_us);
+        text_add(&used, " of CPU time");
+    }
+    if (v->exit.mem_peak_bytes) {
+        text_add(&used, used.len ? ", at most " : "at most ");
+        text_add_size(&used, v->exit.mem_peak_bytes);
+        text_add(&used, " of memory");
+    }
+    row(t, "used", used.buf);
+}
+
+static void rows_private(struct table *t, const struct job_view *v)
+{
+    AUTO(text) struct text command = TEXT_INIT;
+    for (size_t i = 0; v->argv && v->argv[i]; i++)
+        text_addf(&command, "%s%s", i ? " " : "", v->argv[i]);
+    row(t, v->script ? "script" : "command", command.buf);
+    row(t, "directory", v->cwd);
+    for (uint32_t task = 0; v->output && task < (job_output_by_task(v->output) ? v->tasks : 1);
+         task++) {
+        auto_free char *path = job_output_path(v->output, v->id, task);
+        row(t, task ? "" : "output", path);
+    }
+}
+
+void job_draw(const struct job_view *v, int64_t now_wall_us, const struct screen *s,
+              struct text *ret)
+{
+    AUTO(table) struct table t = TABLE_INIT;
+    auto_free char *name = cells_clean(v->name);
+    t.untitled = true;
+    table_column(&t, "", 0);
+    table_column(&t, "", TABLE_WRAP);
+    text_addf(ret, "#%" PRIu64 " %s  ", v->id, name);
+    screen_add(s, ret, state_colour(v->state), state_word(v));
+    text_add(ret, "\n");
+    row(&t, "reason", v->reason);
+    rows_who(&t, v);
+    rows_where(&t, v);
+    rows_times(&t, v, now_wall_us);
+    rows_end(&t, v);
+    rows_private(&t, v);
+    table_draw(&t, s, ret);
+}

@@ -1,0 +1,99 @@
+#include <inttypes.h>
+
+#include "cli/table.h"
+#include "cli/verb.h"
+
+static const char doc[] = "The daemon, the driver, the cards and the queue in a few lines.";
+
+static void row(struct table *t, const char *what, const char *words)
+{
+    table_cell(t, what);
+    table_cell(t, words);
+}
+
+static void row_daemon(struct table *t, const struct daemon_view *v)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    text_addf(&words, "%s, pid %d, up ", v->version, (int)v->pid);
+    since_add(&words, v->started_wall_us, clock_now().wall_us);
+    row(t, "divvyd", words.buf);
+    text_clear(&words);
+    text_addf(&words, "%s%s", v->root, v->private_root ? ", private: for its own user only" : "");
+    row(t, "root", words.buf);
+}
+
+static void row_driver(struct table *t, const struct daemon_view *v)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    text_add(&words, v->driver_version ? v->driver_version : "n/a");
+    if (v->driver_trouble)
+        text_addf(&words, ": %s", v->driver_trouble);
+    row(t, "driver", words.buf);
+    if (v->driver_trouble)
+        table_tint(t, COLOUR_BAD);
+}
+
+static void row_isolation(struct table *t, const struct daemon_view *v)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    text_add(&words, v->isolation ? v->isolation : "n/a");
+    if (v->isolation_why)
+        text_addf(&words, ": %s", v->isolation_why);
+    row(t, "isolation", words.buf);
+}
+
+static void row_cards(struct table *t, const struct daemon_view *v)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    text_addf(&words, "%u, %u of them in pool queue", v->cards, v->cards_queue);
+    if (v->cards_trouble)
+        text_addf(&words, ", %u in trouble (divvy gpus tells)", v->cards_trouble);
+    row(t, "cards", words.buf);
+    if (v->cards_trouble)
+        table_tint(t, COLOUR_BAD);
+}
+
+static void row_jobs(struct table *t, const struct daemon_view *v)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    uint32_t under_way = v->jobs[JOB_PREPARING] + v->jobs[JOB_STARTING] + v->jobs[JOB_ENDING];
+    uint32_t ended = 0;
+    for (int s = JOB_COMPLETED; s < JOB_STATES; s++)
+        ended += v->jobs[s];
+    text_addf(&words, "%u running, %u waiting", v->jobs[JOB_RUNNING], v->jobs[JOB_PENDING]);
+    if (under_way)
+        text_addf(&words, ", %u starting or ending", under_way);
+    text_addf(&words, ", %u ended", ended);
+    row(t, "jobs", words.buf);
+}
+
+int verb_status(struct session *s, int argc, char **argv)
+{
+    struct daemon_view v = { .version = NULL };
+    AUTO(table) struct table t = TABLE_INIT;
+    AUTO(text) struct text out = TEXT_INIT;
+    struct err e = ERR_INIT;
+    int status = STATUS_OK;
+    verb_parse(s, NULL, NULL, "", doc, argc, argv, 0, NULL);
+    AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
+    if (!c)
+        return status;
+    if (client_daemon(c, &v, &e) < 0)
+        return verb_fail(s, &e);
+    if (s->json) {
+        status = verb_print_json(v.json);
+        daemon_view_done(&v);
+        return status;
+    }
+    t.untitled = true;
+    table_column(&t, "", 0);
+    table_column(&t, "", TABLE_WRAP);
+    row_daemon(&t, &v);
+    row_driver(&t, &v);
+    row_isolation(&t, &v);
+    row_cards(&t, &v);
+    row_jobs(&t, &v);
+    table_draw(&t, &s->screen, &out);
+    daemon_view_done(&v);
+    return verb_print(&out);
+}

@@ -1,0 +1,165 @@
+#include "cli/submission.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "config/script.h"
+
+#define SCRIPT_MAX (256u * 1024u) /* it travels as one JSON string in a body of 1 MiB at most */
+
+error_t submission_parse(struct submission *s, int key, char *arg, struct argp_state *state)
+{
+    if (job_option_set(&s->options, key, arg))
+        return 0;
+    if (key != ARGP_KEY_ARG)
+        return ARGP_ERR_UNKNOWN;
+    /* The first word that is no option ends the options: the rest is the command's own. */
+    int at = state->next - 1;
+    s->command = state->argv + at;
+    s->quoted = state->quoted && at >= state->quoted;
+    state->next = state->argc;
+    return 0;
+}
+
+static int read_script(const char *path, char **ret_text, size_t *ret_len, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 && errno == ENOENT)
+        return err_set(e, -EINVAL,
+                       "there is no script %.200s here; a command goes behind --, as in: divvy "
+                       "submit -- %.200s",
+                       path, path);
+    int r = file_read(AT_FDCWD, path, SCRIPT_MAX, ret_text, ret_len, e);
+    if (r == -EFBIG)
+        return err_set(
+            e, -EINVAL,
+            "%.200s is no script of at most 256 KiB; submit it as a command: divvy submit "
+            "-- ./%.200s",
+            path, path);
+    if (r < 0)
+        return err_set(e, -EINVAL, "cannot read the script %.200s: %s", path, strerror(-r));
+    if (memchr(*ret_text, '\0', *ret_len)) {
+        free(*ret_text);
+        return err_set(e, -EINVAL,
+                       "%.200s is a program and no script; submit it as a command: divvy submit -- "
+                       "%s%.200s",
+                       path, strchr(path, '/') ? "" : "./", path);
+    }
+    return 0;
+}
+
+/* Options of the #DIVVY lines go below those of the command line. */
+static int take_script_options(const char *path, const char *text, size_t len,
+                               struct script_options *words, struct job_options *ret, struct err *e)
+{
+    int r = script_parse(path, text, len, words, e);
+    if (r < 0)
+        return r;
+    if (!words->interpreter)
+        return err_set(
+            e, -EINVAL,
+            "%.200s does not begin with #! and an interpreter, as in #!/bin/sh; a command "
+            "goes behind --",
+            path);
+    if (words->late_line)
+        verb_note("%s:%u: this #DIVVY line stands behind the first command and does not count",
+                  path, words->late_line);
+    return job_option_words(path, words->argv, words->lines, words->count, ret, e);
+}
+
+static int check_directory(const char *cwd, struct err *e)
+{
+    struct stat st;
+    if (stat(cwd, &st) < 0)
+        return err_set(e, -EINVAL, "--chdir: cannot use %.200s: %s", cwd, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return err_set(e, -EINVAL, "--chdir: %.200s is no directory", cwd);
+    return 0;
+}
+
+static int make_spec(struct submission *s, const char *script, bool attached, struct job_spec *ret,
+                     struct err *e)
+{
+    auto_free char *cwd = getcwd(NULL, 0);
+    auto_free char *left_out = NULL;
+    if (!cwd)
+        return err_set(e, -EINVAL, "the working directory is gone: %s; change to another one",
+                       strerror(errno));
+    static char *nothing[] = { NULL };
+    struct submit_place where = { .cwd = cwd,
+                                  .environ_ = environ,
+                                  .command = s->command ? s->command : nothing,
+                                  .script = script,
+                                  .attached = attached,
+                                  .account_hint = getenv("DIVVY_ACCOUNT") };
+    int r = job_options_spec(&s->options, &where, ret, &left_out, e);
+    if (r < 0)
+        return r;
+    if (left_out)
+        verb_note("left out of the job's environment, because they are no UTF-8: %s", left_out);
+    r = s->options.values[OPT_CHDIR].words ? check_directory(ret->cwd, e) : 0;
+    if (r < 0)
+        job_spec_done(ret);
+    return r;
+}
+
+int submission_spec(const struct session *session, struct submission *s, bool may_be_script,
+                    struct job_spec *ret)
+{
+    AUTO(script_options) struct script_options words = SCRIPT_OPTIONS_INIT;
+    auto_free char *script = NULL;
+    size_t len = 0;
+    struct err e = ERR_INIT;
+    struct job_options below = { .values = { { NULL } } };
+    int r = 0;
+    if (may_be_script && s->command && !s->quoted) {
+        r = read_script(s->command[0], &script, &len, &e);
+        if (r == 0)
+            r = take_script_options(s->command[0], script, len, &words, &below, &e);
+        job_options_merge(&s->options, &below);
+    }
+    if (r == 0)
+        r = make_spec(s, script, !may_be_script, ret, &e);
+    return r < 0 ? verb_usage(session, "%s", e.text) : STATUS_OK;
+}
+
+int submission_send(const struct session *session, struct client *c, const struct job_spec *spec,
+                    uint64_t *ret_id, char **ret_note)
+{
+    struct err e = ERR_INIT;
+    if (client_submit(c, spec, ret_id, ret_note, &e) < 0)
+        return verb_fail(session, &e);
+    if (*ret_note)
+        verb_note("%s", *ret_note);
+    return STATUS_OK;
+}
+
+void submission_tell_end(const struct job_view *v)
+{
+    AUTO(text) struct text limit = TEXT_INIT;
+    switch (v->state) {
+    case JOB_COMPLETED:
+        return;
+    case JOB_TIMEOUT:
+        text_add_duration(&limit, v->limit_us);
+        verb_note("#%" PRIu64 " reached its time limit of %s; --time asks for more", v->id,
+                  limit.buf);
+        return;
+    case JOB_OOM:
+        verb_note("#%" PRIu64 " used more memory than its limit and was ended%s%s", v->id,
+                  v->reason ? ": " : "", v->reason ? v->reason : "");
+        return;
+    default:
+        if (v->reason)
+            verb_note("#%" PRIu64 " %s: %s", v->id, job_state_word(v->state), v->reason);
+        else if (v->exit.text[0])
+            verb_note("#%" PRIu64 " %s: %s", v->id, job_state_word(v->state), v->exit.text);
+        else if (v->state != JOB_FAILED)
+            verb_note("#%" PRIu64 " %s", v->id, job_state_word(v->state));
+    }
+}

@@ -1,0 +1,100 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/submission.h"
+
+#define KEY_QUIET 'q'
+#define KEY_WAIT 'W'
+
+struct submit_call {
+    struct submission submission;
+    bool quiet, wait;
+};
+
+static const struct argp_option own_options[] = {
+    { NULL, 0, NULL, 0, "How to submit:", 3 },
+    { "wait", KEY_WAIT, NULL, 0, "wait until it has ended, and exit as it did", 3 },
+    { "quiet", KEY_QUIET, NULL, 0, "print only the job's number (as without a terminal)", 3 },
+    { 0 },
+};
+
+static const char doc[] =
+    "Queues a command, or a script whose #DIVVY lines are options, and comes back at once with "
+    "its number.\vA script's text goes along with the job: what is changed in the file later does "
+    "not matter. The command line wins over #DIVVY lines.\n\n"
+    "  divvy submit --slice 2g.20gb --time 2h -- python3 train.py\n"
+    "  divvy submit --gpu-mem 18G train.sh data/";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct submit_call *c = state->input;
+    switch (key) {
+    case KEY_QUIET:
+        c->quiet = true;
+        return 0;
+    case KEY_WAIT:
+        c->wait = true;
+        return 0;
+    default:
+        return submission_parse(&c->submission, key, arg, state);
+    }
+}
+
+static int tell(const struct session *s, const struct submit_call *c, const struct job_spec *spec,
+                uint64_t id, const char *note)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    if (s->json) {
+        auto_json json_t *j = json_object();
+        json_put_u64(j, "id", id);
+        json_put_text(j, "note", note);
+        return verb_print_json(j);
+    }
+    if (c->quiet || !s->screen.tty) {
+        text_addf(&t, "%" PRIu64 "\n", id);
+    } else {
+        auto_free char *path = job_output_path(spec->output, id, 0);
+        text_addf(&t, "#%" PRIu64 " %s asks for ", id, spec->name);
+        request_add(&t, &spec->request);
+        text_addf(&t, "; output in %s\n", path);
+    }
+    return verb_print(&t);
+}
+
+static int wait_for_end(const struct session *s, struct client *c, uint64_t id)
+{
+    struct job_view v = { .id = 0 };
+    struct err e = ERR_INIT;
+    if (client_wait(c, id, CLIENT_UNTIL_ENDED, -1, &v, &e) < 0)
+        return verb_fail(s, &e);
+    submission_tell_end(&v);
+    int status = job_exit_status(&v.exit);
+    job_view_done(&v);
+    return status;
+}
+
+int verb_submit(struct session *s, int argc, char **argv)
+{
+    struct submit_call call = { .quiet = false };
+    AUTO(job_spec) struct job_spec spec = { .name = NULL };
+    uint64_t id = 0;
+    auto_free char *note = NULL;
+    int status = STATUS_OK;
+    struct argp_option options[64];
+    size_t n = 0;
+    for (const struct argp_option *o = job_options_argp(); o->name || o->doc; o++)
+        options[n++] = *o;
+    memcpy(options + n, own_options, sizeof own_options);
+    verb_parse(s, options, parse, "SCRIPT [ARGUMENT...]\n-- COMMAND [ARGUMENT...]", doc, argc, argv,
+               ARGP_IN_ORDER, &call);
+    s->own_failure = call.wait ? STATUS_OURS : 0;
+    status = submission_spec(s, &call.submission, true, &spec);
+    if (status != STATUS_OK)
+        return status;
+    AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
+    if (c)
+        status = submission_send(s, c, &spec, &id, &note);
+    if (status == STATUS_OK)
+        status = tell(s, &call, &spec, id, note);
+    return status == STATUS_OK && call.wait ? wait_for_end(s, c, id) : status;
+}

@@ -1,0 +1,88 @@
+/*
+ * verb.h - what all verbs of `divvy` share: how they begin, fail and end.
+ *
+ * A verb is one file with one function `int verb_…(struct session *, int argc,
+ * char **argv)`, which parses its own options with argp, talks to the daemon,
+ * prints, and returns an exit status. verbs.c holds the table.
+ */
+#ifndef DIVVY_CLI_VERB_H
+#define DIVVY_CLI_VERB_H
+
+#include <argp.h>
+
+#include "cli/screen.h"
+#include "client/client.h"
+
+/* Exit statuses; the manual page lists the same. */
+enum status {
+    STATUS_OK = 0,
+    STATUS_REFUSED = 1,   /* refused, or failed */
+    STATUS_USAGE = 2,     /* options or arguments that cannot be */
+    STATUS_NO_DAEMON = 3, /* divvyd does not answer */
+    STATUS_NOT_FOUND = 4, /* no such job or card */
+    STATUS_FORBIDDEN = 5, /* not for this user */
+    STATUS_OURS = 125,    /* run, wait, submit --wait: Divvy failed, not the job */
+};
+
+struct session {
+    char *root; /* --root; NULL: DIVVY_ROOT, else "/" */
+    bool json;
+    struct screen screen;
+    const char *verb;
+    int own_failure; /* STATUS_OURS: every failure of ours has this status; 0: by its kind */
+};
+
+typedef int (*verb_fn)(struct session *s, int argc, char **argv);
+
+struct verb {
+    const char *name;
+    verb_fn run;
+    const char *summary;
+};
+
+extern const struct verb verbs[]; /* ends with name NULL */
+
+verb_fn verb_find(const char *name); /* NULL: there is none */
+/* The verb that was meant, or NULL. */
+const char *verb_nearest(const char *name);
+
+/*
+ * Parses a verb's options: its own table, and --root, --json, --help. `arg`
+ * goes to the parser as state->input. On bad options prints and exits with
+ * STATUS_USAGE (or own_failure).
+ */
+void verb_parse(struct session *s, const struct argp_option *options, argp_parser_t parser,
+                const char *args, const char *doc, int argc, char **argv, unsigned flags,
+                void *arg);
+
+/* Prints "divvy: text" to standard error and returns the status of that kind of failure. */
+int verb_fail(const struct session *s, const struct err *e);
+/* The same for failures that argp does not see. */
+int verb_usage(const struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "divvy: text" for what is worth knowing and no failure. */
+void verb_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Connects; on failure prints, and *ret_status is what to return. */
+struct client *verb_connect(const struct session *s, int *ret_status);
+
+/* Writes to standard output; STATUS_REFUSED when that fails (a full disk). */
+int verb_print(const struct text *t);
+int verb_print_json(json_t *j);
+
+int verb_submit(struct session *s, int argc, char **argv);
+int verb_run(struct session *s, int argc, char **argv);
+int verb_queue(struct session *s, int argc, char **argv);
+int verb_show(struct session *s, int argc, char **argv);
+int verb_logs(struct session *s, int argc, char **argv);
+int verb_cancel(struct session *s, int argc, char **argv);
+int verb_wait(struct session *s, int argc, char **argv);
+int verb_why(struct session *s, int argc, char **argv);
+int verb_gpus(struct session *s, int argc, char **argv);
+int verb_profiles(struct session *s, int argc, char **argv);
+int verb_pool(struct session *s, int argc, char **argv);
+int verb_mode(struct session *s, int argc, char **argv);
+int verb_status(struct session *s, int argc, char **argv);
+int verb_help(struct session *s, int argc, char **argv);
+int verb_version(struct session *s, int argc, char **argv);
+
+#endif

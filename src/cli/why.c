@@ -1,0 +1,65 @@
+#include "cli/ids.h"
+#include "cli/table.h"
+
+static const char doc[] =
+    "Why a job waits: who is ahead, who has the cards, and what would start it "
+    "sooner.";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    if (key == ARGP_KEY_ARG)
+        ids_take(state->input, arg, state);
+    else if (key == ARGP_KEY_NO_ARGS)
+        argp_error(state, "which job? divvy why 41");
+    return key == ARGP_KEY_ARG ? 0 : ARGP_ERR_UNKNOWN;
+}
+
+static void draw(const struct why_view *v, const struct screen *s, struct text *ret)
+{
+    AUTO(table) struct table t = TABLE_INIT;
+    auto_free char *summary = cells_clean(v->summary);
+    t.untitled = true;
+    table_column(&t, "", 0);
+    table_column(&t, "", 0);
+    table_column(&t, "", TABLE_WRAP);
+    text_addf(ret, "%s\n", summary);
+    for (size_t i = 0; i < v->term_count; i++) {
+        table_cell(&t, "");
+        table_cell(&t, v->terms[i].what);
+        table_cell(&t, v->terms[i].text);
+    }
+    table_draw(&t, s, ret);
+    for (size_t i = 0; v->sooner && v->sooner[i]; i++)
+        text_addf(ret, "%s%s%s", i ? ", or " : "  would start sooner with ", v->sooner[i],
+                  v->sooner[i + 1] ? "" : "\n");
+}
+
+static int tell(const struct session *s, struct client *c, uint64_t id, struct text *ret)
+{
+    struct err e = ERR_INIT;
+    struct why_view v = { .id = 0 };
+    if (client_why(c, id, &v, &e) < 0)
+        return verb_fail(s, &e);
+    int status = STATUS_OK;
+    if (s->json)
+        status = verb_print_json(v.json);
+    else
+        draw(&v, &s->screen, ret);
+    why_view_done(&v);
+    return status;
+}
+
+int verb_why(struct session *s, int argc, char **argv)
+{
+    AUTO(ids) struct ids jobs = { .ids = NULL };
+    AUTO(text) struct text t = TEXT_INIT;
+    int status = STATUS_OK;
+    verb_parse(s, NULL, parse, "ID...", doc, argc, argv, 0, &jobs);
+    AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
+    for (size_t i = 0; c && i < jobs.count; i++) {
+        int one = tell(s, c, jobs.ids[i], &t);
+        status = status == STATUS_OK ? one : status;
+    }
+    int printed = t.len ? verb_print(&t) : STATUS_OK;
+    return status == STATUS_OK ? printed : status;
+}
