@@ -176,9 +176,10 @@ static void paths_close(struct paths *p)
 /* Without a file the defaults hold: a fresh installation watches and touches nothing. */
 static int config_open(struct daemon *d, const struct arguments *a, struct err *e)
 {
-    divvyd_config_init(&d->config);
     int r = divvyd_config_read(d->paths.config, &d->config, e);
-    if (r < 0 && (r != -ENOENT || a->config))
+    if (r == -ENOENT && !a->config)
+        divvyd_config_init(&d->config);
+    else if (r < 0)
         return r;
     const char *driver_root =
         first_of(a->driver_root, d->config.driver_root, getenv("DIVVY_DRIVER_ROOT"));

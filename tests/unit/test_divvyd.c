@@ -93,7 +93,7 @@ static void an_unknown_key_is_refused_with_the_nearest(void **state)
     refused("accounts:\n  nlp: {user: [alice]}\n",
             "divvy.yaml:2:9: there is no key 'user' here; did you mean 'users'?");
     refused("accounts:\n  nlp: {zzz: 1}\n",
-            "divvy.yaml:2:9: there is no key 'zzz' here; known are users, groups, share and "
+            "divvy.yaml:2:9: there is no key 'zzz' here; known are users, groups, share, "
             "max_pending");
 }
 
