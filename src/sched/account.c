@@ -50,22 +50,12 @@ double account_key(const struct sched *s, const struct account *a)
     return (a->used_card_us + soon) / a->weight;
 }
 
-struct entry *account_first(const struct account *a)
-{
-    struct entry *first = NULL;
-    for (const struct shape *sh = a->shapes; sh; sh = sh->next)
-        if (sh->first && (!first || entry_before(sh->first, first)))
-            first = sh->first;
-    return first;
-}
-
 bool account_before(const struct account *a, const struct account *b)
 {
     if (a->key < b->key || a->key > b->key)
         return a->key < b->key;
-    const struct entry *x = account_first(a), *y = account_first(b);
-    if (x && y && x->order != y->order)
-        return x->order < y->order;
+    if (a->first && b->first && a->first->order != b->first->order)
+        return a->first->order < b->first->order;
     return a->index < b->index;
 }
 

@@ -26,6 +26,7 @@ void sched_cycle(struct sched *s, struct now now)
     s->line = account_line(s, now.boot_us, &s->line_count);
     s->at = 0;
     s->cycle++;
+    s->closed = 0;
     s->holder_asked = false;
     s->passed_over = false;
 }
@@ -172,7 +173,7 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
         return 1;
     }
     reorder(s);
-    for (; s->at < s->line_count; s->at++)
+    for (; s->at < s->line_count && s->closed < s->question_count; s->at++)
         for (struct entry *e; (e = candidate(s, s->line[s->at]));)
             if (try_start(s, inv, e, now, &d)) {
                 d.backfill = s->passed_over;

@@ -47,8 +47,9 @@ struct account {
     uint64_t running_ppm;
     uint32_t running, pending; /* pending: held ones too */
     struct shape *shapes;
-    double key;    /* when the line was last made: less goes first */
-    uint32_t rank; /* in that line, from 1; 0: nothing pending */
+    struct entry *first; /* first in line over its shapes; NULL: nothing pending that is not held */
+    double key;          /* when the line was last made: less goes first */
+    uint32_t rank;       /* in that line, from 1; 0: nothing pending */
 };
 
 struct reservation {
@@ -67,12 +68,14 @@ struct sched {
     struct account **accounts; /* in order of making */
     size_t account_count, account_alloc;
     struct question *questions;
+    size_t question_count;
     struct entry *held; /* list of held ones */
     size_t pending, running;
 
     uint64_t cycle;
     struct account **line; /* of this cycle, by key; those before `at` can start nothing more */
     size_t line_count, at;
+    size_t closed;     /* questions that are answered with no in this cycle */
     bool holder_asked; /* in this cycle */
     bool passed_over;  /* somebody did not fit in this cycle */
     struct reservation reservation;
@@ -83,15 +86,13 @@ struct sched {
 struct account *account_get(struct sched *s, const char *name); /* made when it is not there */
 void account_settle(const struct sched *s, struct account *a, int64_t now_us);
 double account_key(const struct sched *s, const struct account *a);
-/* Its first in line over all shapes; NULL: nothing pending that is not held. */
-struct entry *account_first(const struct account *a);
 /* Those with something pending, sorted, all usage settled. The caller frees. */
 struct account **account_line(struct sched *s, int64_t now_us, size_t *ret_count);
 /* Does `a` go before `b`? By key, then by who waits longer. */
 bool account_before(const struct account *a, const struct account *b);
 
 enum answer question_answer(const struct sched *s, const struct question *q);
-void question_set(const struct sched *s, struct question *q, enum answer answer, int64_t short_us);
+void question_set(struct sched *s, struct question *q, enum answer answer, int64_t short_us);
 
 /* Pending and not held: in and out of its shape's tree. */
 void shape_put(struct entry *e);

@@ -53,6 +53,25 @@ void sched_set_policy(struct sched *s, const struct sched_policy *policy, struct
 
 /* ---- shapes ---------------------------------------------------------------- */
 
+enum answer question_answer(const struct sched *s, const struct question *q)
+{
+    return q->cycle == s->cycle ? q->answer : ANSWER_OPEN;
+}
+
+static bool question_closed(const struct sched *s, const struct question *q)
+{
+    return question_answer(s, q) >= ANSWER_NO;
+}
+
+void question_set(struct sched *s, struct question *q, enum answer answer, int64_t short_us)
+{
+    s->closed -= question_closed(s, q);
+    q->cycle = s->cycle;
+    q->answer = answer;
+    q->short_us = short_us;
+    s->closed += question_closed(s, q);
+}
+
 static struct question *question_get(struct sched *s, const struct request *r)
 {
     uint64_t hash = request_hash(r);
@@ -64,6 +83,7 @@ static struct question *question_get(struct sched *s, const struct request *r)
     q->hash = hash;
     q->next = s->questions;
     s->questions = q;
+    s->question_count++;
     return q;
 }
 
@@ -75,6 +95,9 @@ static void question_drop(struct sched *s, struct question *q)
     while (*at != q)
         at = &(*at)->next;
     *at = q->next;
+    s->question_count--;
+    if (question_closed(s, q))
+        s->closed--;
     free(q);
 }
 
@@ -107,11 +130,23 @@ static void shape_drop(struct sched *s, struct shape *sh)
 void shape_put(struct entry *e)
 {
     struct shape *sh = e->shape;
+    struct account *a = sh->account;
     e->state = ENTRY_PENDING;
     e->left = e->right = NULL;
     sh->root = tree_insert(sh->root, e);
     if (!sh->first || entry_before(e, sh->first))
         sh->first = e;
+    if (!a->first || entry_before(e, a->first))
+        a->first = e;
+}
+
+static struct entry *find_first(const struct account *a)
+{
+    struct entry *first = NULL;
+    for (const struct shape *sh = a->shapes; sh; sh = sh->next)
+        if (sh->first && (!first || entry_before(sh->first, first)))
+            first = sh->first;
+    return first;
 }
 
 void shape_take(struct entry *e)
@@ -120,18 +155,8 @@ void shape_take(struct entry *e)
     sh->root = tree_remove(sh->root, e);
     if (sh->first == e)
         sh->first = tree_first(sh->root);
-}
-
-enum answer question_answer(const struct sched *s, const struct question *q)
-{
-    return q->cycle == s->cycle ? q->answer : ANSWER_OPEN;
-}
-
-void question_set(const struct sched *s, struct question *q, enum answer answer, int64_t short_us)
-{
-    q->cycle = s->cycle;
-    q->answer = answer;
-    q->short_us = short_us;
+    if (sh->account->first == e)
+        sh->account->first = find_first(sh->account);
 }
 
 /* ---- held ones --------------------------------------------------------------- */

@@ -1,0 +1,133 @@
+/*
+ * bench_sched_cycle [JOBS...] - what a scheduling cycle costs, and memory a job.
+ *
+ * Eight A100 full of slices; the jobs are of up to 1,000 users, who ask for
+ * eight different things with limits of their own. Each turn one job ends and
+ * a cycle is run, which starts one or a few. Built with
+ * `ninja -C BUILD bench/bench_sched_cycle`; JOBS default to 1000 to 1000000.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "../tests/unit/dice.h"
+#include "../tests/unit/server.h"
+
+#define TURNS 300
+#define SHAPES 8
+
+struct bench {
+    struct inventory inv;
+    struct sched *queue;
+    struct now now;
+    struct dice dice;
+    uint64_t last_id;
+    uint64_t running[64]; /* a card has seven slices at most */
+    size_t running_count;
+    size_t starts;
+};
+
+static struct request request_of(uint64_t n)
+{
+    static const char *const profiles[] = { "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb" };
+    if (n < 5)
+        return ask_slices(profiles[n], 1);
+    if (n < 6)
+        return ask_slices("1g.10gb", 4);
+    return ask_cards(n == 6 ? 1 : 4);
+}
+
+static void submit(struct bench *b, uint64_t users)
+{
+    char account[16];
+    uint64_t user = dice_below(&b->dice, users);
+    struct request r = request_of(dice_below(&b->dice, SHAPES));
+    (void)snprintf(account, sizeof account, "user%u", (unsigned int)user);
+    struct sched_job job = {
+        .id = ++b->last_id, .uid = (uid_t)(1000 + user), .account = account, .request = &r
+    };
+    job.limit_us = (int64_t)(1 + dice_below(&b->dice, 600)) * CLOCK_MINUTE;
+    sched_add(b->queue, &job);
+}
+
+static void cycle(struct bench *b)
+{
+    struct sched_decision d;
+    sched_cycle(b->queue, b->now);
+    while (sched_next(b->queue, &b->inv, b->now, &d) > 0) {
+        const char *wrong = server_apply(&b->inv, &d, CLOCK_HOUR, b->now);
+        if (wrong || b->running_count == sizeof b->running / sizeof *b->running) {
+            (void)fprintf(stderr, "bench: %s\n", wrong ? wrong : "too many run");
+            exit(1);
+        }
+        b->running[b->running_count++] = d.job_id;
+        sched_start(b->queue, d.job_id, charge_dominant_ppm(&d.place), b->now.boot_us);
+        sched_decision_done(&d);
+        b->starts++;
+    }
+}
+
+static void end_one(struct bench *b)
+{
+    size_t at = dice_below(&b->dice, b->running_count);
+    server_end(&b->inv, b->running[at], b->now);
+    sched_end(b->queue, b->running[at], b->now.boot_us);
+    b->running[at] = b->running[--b->running_count];
+}
+
+static double ms_now(void)
+{
+    struct timespec ts;
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void run(size_t jobs)
+{
+    struct sched_policy policy = SCHED_POLICY_DEFAULT;
+    struct bench b = { .dice = { .state = jobs }, .now = { .boot_us = CLOCK_DAY } };
+    double took[TURNS];
+    uint64_t users = jobs < 10000 ? 100 : 1000;
+    b.queue = sched_new(&policy);
+    for (int i = 0; i < 8; i++)
+        (void)inventory_add(&b.inv, board_a100_80());
+    while (sched_pending(b.queue) < jobs)
+        submit(&b, users);
+    double bytes = (double)sched_bytes(b.queue) / (double)jobs;
+    cycle(&b);
+    b.starts = 0;
+    for (int i = 0; i < TURNS; i++) {
+        b.now.boot_us += CLOCK_MINUTE;
+        if (b.running_count)
+            end_one(&b);
+        submit(&b, users);
+        double begun = ms_now();
+        cycle(&b);
+        took[i] = ms_now() - begun;
+    }
+    qsort(took, TURNS, sizeof *took, by_size);
+    printf("%9zu pending, %4u users, %u requests   cycle %7.3f ms median %7.3f worst   "
+           "%.2f starts a cycle   %5.1f bytes a job\n",
+           jobs, (unsigned int)users, SHAPES, took[TURNS / 2], took[TURNS - 1],
+           (double)b.starts / TURNS, bytes);
+    inventory_done(&b.inv);
+    sched_free(b.queue);
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t sizes[] = { 1000, 10000, 100000, 1000000 };
+    if (argc > 1)
+        for (int i = 1; i < argc; i++)
+            run(strtoul(argv[i], NULL, 10));
+    else
+        for (size_t i = 0; i < 4; i++)
+            run(sizes[i]);
+    return 0;
+}
