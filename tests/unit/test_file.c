@@ -199,7 +199,7 @@ static void a_killed_writer_leaves_the_old_or_the_new(void **state)
 {
     (void)state;
     struct dice d = dice_new(7);
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < 25; round++) {
         int ready[2];
         assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
         pid_t pid = fork();
@@ -208,7 +208,7 @@ static void a_killed_writer_leaves_the_old_or_the_new(void **state)
             write_for_ever(ready[1]);
         (void)close(ready[1]); /* so that a child that ends is seen as the end of the pipe */
         char byte;
-        for (uint64_t n = 1 + dice_below(&d, 6); n > 0; n--)
+        for (uint64_t n = 1 + dice_below(&d, 4); n > 0; n--)
             assert_int_equal(read(ready[0], &byte, 1), 1);
         for (volatile uint64_t spin = dice_below(&d, 300000); spin > 0;)
             spin = spin - 1;
