@@ -263,11 +263,11 @@ static int check_label(const char *s, size_t max, const char *what, struct err *
 /* JSON holds UTF-8 alone, and half a name would name another file. */
 static int check_utf8(const struct job_spec *s, struct err *e)
 {
-    for (size_t i = 0; i < strv_count(s->argv); i++)
+    for (size_t i = 0; s->argv && s->argv[i]; i++)
         if (!text_is_utf8(s->argv[i]))
             return err_set(e, -EINVAL, "the command has an argument that is no UTF-8: %s",
                            s->argv[i]);
-    for (size_t i = 0; i < strv_count(s->env); i++)
+    for (size_t i = 0; s->env && s->env[i]; i++)
         if (!text_is_utf8(s->env[i]))
             return err_set(e, -EINVAL,
                            "the environment has a variable that is no UTF-8: %.256s; unset it, or "
