@@ -28,22 +28,16 @@ static void close_fd(int *fd)
         (void)close(take_fd_from(fd)); /* sockets and terminals: nothing to lose */
 }
 
-/* Through the folder's descriptor, since a socket's path may have 107 bytes only. */
-static int bind_at(int sock, const char *path, struct err *e)
+/* Under a name that nobody knows, until it is the user's and listens. */
+static int bind_hidden(int sock, int dir, const char *hidden, const char *path, struct err *e)
 {
-    const char *slash = strrchr(path, '/');
-    if (!slash || slash == path)
-        return err_set(e, -EINVAL, "the attach socket %s is no absolute path", path);
-    auto_free char *folder = text_fmt("%.*s", (int)(slash - path), path);
-    auto_close int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct sockaddr_un a = { .sun_family = AF_UNIX };
-    auto_free char *at = text_fmt("/proc/self/fd/%d%s", dir, slash);
-    if (dir < 0)
-        return err_sys(e, "cannot open %s", folder);
+    /* Through the folder's descriptor, since a socket's path may have 107 bytes only. */
+    auto_free char *at = text_fmt("/proc/self/fd/%d/%s", dir, hidden);
     if (strlen(at) >= sizeof a.sun_path)
         return err_set(e, -ENAMETOOLONG, "the name of the attach socket %s is too long", path);
     memcpy(a.sun_path, at, strlen(at) + 1);
-    (void)unlinkat(dir, slash + 1, 0); /* of a supervisor that died before it started anything */
+    (void)unlinkat(dir, hidden, 0); /* of a supervisor that died before it started anything */
     mode_t mask = umask(0177);
     int r = bind(sock, (struct sockaddr *)&a, sizeof a);
     (void)umask(mask);
@@ -52,15 +46,25 @@ static int bind_at(int sock, const char *path, struct err *e)
 
 static int open_listener(struct attach *a, gid_t gid, struct err *e)
 {
+    const char *slash = strrchr(a->path, '/');
+    if (!slash || slash == a->path)
+        return err_set(e, -EINVAL, "the attach socket %s is no absolute path", a->path);
+    auto_free char *folder = text_fmt("%.*s", (int)(slash - a->path), a->path);
+    auto_free char *hidden = text_fmt(".%s", slash + 1);
+    auto_close int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys(e, "cannot open %s", folder);
     a->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (a->listener < 0)
         return err_sys(e, "cannot make the attach socket");
-    int r = bind_at(a->listener, a->path, e);
+    int r = bind_hidden(a->listener, dir, hidden, a->path, e);
     if (r < 0)
         return r;
-    if (geteuid() == 0 && lchown(a->path, a->uid, gid) < 0)
+    if (geteuid() == 0 && fchownat(dir, hidden, a->uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(e, "cannot give %s to its user", a->path);
-    return listen(a->listener, 4) < 0 ? err_sys(e, "cannot listen on %s", a->path) : 0;
+    if (listen(a->listener, 4) < 0 || renameat(dir, hidden, dir, slash + 1) < 0)
+        return err_sys(e, "cannot listen on %s", a->path);
+    return 0;
 }
 
 static int open_terminal(struct attach *a, gid_t gid, struct err *e)

@@ -122,9 +122,11 @@ static int enter_folder(const struct jobdir_spec *s, struct err *e)
 }
 
 /* As the user: never another's file by a link, never a device that blocks. */
-static int open_output(const struct jobdir_spec *s, int *ret_fd, struct err *e)
+static int open_output(const struct child *c, int *ret_fd, struct err *e)
 {
-    const char *path = s->job.output ? s->job.output : "/dev/null";
+    const struct jobdir_spec *s = c->spec;
+    auto_free char *named = job_output_path(s->job.output, s->job_id, c->task);
+    const char *path = named ? named : "/dev/null";
     int fd = open(
         path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0666);
     if (fd < 0 && errno == ELOOP)
@@ -145,13 +147,13 @@ static int use(int in, int out, int error, struct err *e)
     return 0;
 }
 
-static int use_file(const struct jobdir_spec *s, struct err *e)
+static int use_file(const struct child *c, struct err *e)
 {
     auto_close int out = -1;
     auto_close int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (in < 0)
         return err_sys(e, "cannot open /dev/null");
-    int r = open_output(s, &out, e);
+    int r = open_output(c, &out, e);
     return r < 0 ? r : use(in, out, out, e);
 }
 
@@ -171,7 +173,7 @@ static int prepare(const struct child *c, struct err *e)
     if (r == 0)
         r = enter_folder(s, e);
     if (r == 0 && !s->job.attached)
-        r = use_file(s, e);
+        r = use_file(c, e);
     return r;
 }
 

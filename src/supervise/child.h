@@ -11,6 +11,7 @@
 
 struct child {
     const struct jobdir_spec *spec;
+    unsigned task;
     char **env;
     int script;       /* memory file to exec instead of argv[0]; -1: none */
     int go, told;     /* the child's ends */

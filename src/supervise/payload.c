@@ -115,6 +115,7 @@ static pid_t start_child(const struct plan *plan, bool into, struct err *e)
     pid_t pid = into ? fork_into(plan->into) : fork_plain();
     if (pid == 0) {
         struct child child = { .spec = plan->p->spec,
+                               .task = plan->p->task,
                                .env = plan->env,
                                .script = plan->script,
                                .go = plan->go[1],
