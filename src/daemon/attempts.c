@@ -31,10 +31,9 @@ struct attempt *attempt_new(struct job *j, uint32_t number, const struct place *
     return a;
 }
 
-void attempt_free(struct job *j)
+void attempt_retire(struct job *j)
 {
     struct daemon *d = j->daemon;
-    struct attempt *a = j->attempt;
     for (size_t i = 0; i < d->active_count; i++)
         if (d->active[i] == j) {
             memmove(&d->active[i], &d->active[i + 1],
@@ -44,6 +43,12 @@ void attempt_free(struct job *j)
         }
     if (d->cutting == j)
         d->cutting = NULL;
+}
+
+void attempt_free(struct job *j)
+{
+    struct attempt *a = j->attempt;
+    attempt_retire(j);
     a->watch = sd_event_source_disable_unref(a->watch);
     apply_done(&a->cut);
     place_done(&a->place);

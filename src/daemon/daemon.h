@@ -228,6 +228,8 @@ void cut_cancel(struct job *j);
 /* ---- attempts.c ---- */
 struct attempt *attempt_new(struct job *j, uint32_t number, const struct place *p);
 void attempt_free(struct job *j);
+/* It holds nothing any more; what is left of it goes with its folder, after the commit. */
+void attempt_retire(struct job *j);
 /* Compares the folder with the picture and moves the job where it stands. */
 void attempt_look(struct job *j);
 /* Folders of attempts that the store does not know, or knows as ended. */

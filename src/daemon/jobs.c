@@ -175,6 +175,8 @@ bool job_move(struct job *j, enum job_event ev, const char *reason)
         leave_attempt(j, now);
     if (to == JOB_PENDING && j->attempt)
         attempt_free(j);
+    else if (job_state_ended(to) && j->attempt)
+        attempt_retire(j);
     api_job_changed(d->api, j->id);
     return true;
 }
