@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "sim/machine_file.h"
 
 #define HANG_LOOK_MS 100U
@@ -25,24 +26,17 @@ struct machine {
     const struct sim_file *file;
 };
 
-static char *joined(const char *dir, const char *name)
-{
-    char *path = NULL;
-    return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
-}
-
 char *machine_default_dir(void)
 {
     const char *dir = getenv("DIVVY_SIM");
     if (dir && *dir)
-        return strdup(dir);
+        return text_dup(dir);
     if (geteuid() == 0)
-        return strdup("/run/divvy-sim");
+        return text_dup("/run/divvy-sim");
     dir = getenv("XDG_RUNTIME_DIR");
     if (dir && *dir)
-        return joined(dir, "divvy-sim");
-    char *path = NULL;
-    return asprintf(&path, "/tmp/divvy-sim-%u", (unsigned int)geteuid()) < 0 ? NULL : path;
+        return text_fmt("%s/divvy-sim", dir);
+    return text_fmt("/tmp/divvy-sim-%u", (unsigned int)geteuid());
 }
 
 static int check_file(const char *dir, const struct sim_file *f, struct err *e)
@@ -84,10 +78,8 @@ static int map_state(int dir_fd, const char *dir, const struct sim_file **ret_fi
 
 int machine_open(const char *dir, struct machine **ret_machine, struct err *e)
 {
-    auto_free char *where = dir ? strdup(dir) : machine_default_dir();
-    auto_free struct machine *m = calloc(1, sizeof *m);
-    if (!where || !m)
-        return err_set(e, -ENOMEM, "no memory to open a simulated machine");
+    auto_free char *where = dir ? text_dup(dir) : machine_default_dir();
+    auto_free struct machine *m = mem_new(sizeof *m);
     auto_close int fd = open(where, O_DIRECTORY | O_PATH | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return err_set(e, -ENOENT, "no simulated machine is up in %s; divvy-sim up makes one",
@@ -180,6 +172,27 @@ void machine_card(const struct machine *m, uint32_t ordinal, struct sim_card *re
               ret_card);
 }
 
+uint32_t machine_branch(const struct machine *m)
+{
+    char version[sizeof((struct sim_state *)0)->driver_version];
+    read_slot(m, offsetof(struct sim_state, driver_version), sizeof version, version);
+    return sim_branch_of(version);
+}
+
+uint32_t machine_boot(const struct machine *m)
+{
+    uint32_t boot;
+    read_slot(m, offsetof(struct sim_state, boot), sizeof boot, &boot);
+    return boot;
+}
+
+uint64_t machine_last_event(const struct machine *m)
+{
+    uint64_t last;
+    read_slot(m, offsetof(struct sim_state, last_event), sizeof last, &last);
+    return last;
+}
+
 void machine_wait(const struct machine *m, uint64_t version, uint32_t timeout_ms)
 {
     struct timespec t = { .tv_sec = timeout_ms / 1000, .tv_nsec = (timeout_ms % 1000) * 1000000L };
@@ -246,9 +259,7 @@ int machine_edit_begin(struct machine *m, struct machine_edit *ret_edit, struct 
     auto_close int lock_fd = machine_lock(m, e);
     if (lock_fd < 0)
         return lock_fd;
-    auto_free struct sim_state *copy = malloc(sizeof *copy);
-    if (!copy)
-        return err_set(e, -ENOMEM, "no memory to change the simulated machine");
+    auto_free struct sim_state *copy = mem_new(sizeof *copy);
     int rc = map_for_change(m, &ret_edit->map, e);
     if (rc < 0)
         return rc;

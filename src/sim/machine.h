@@ -65,7 +65,7 @@ struct machine_edit {
     }
 
 /* DIVVY_SIM, else /run/divvy-sim for root, else $XDG_RUNTIME_DIR/divvy-sim, else
-   /tmp/divvy-sim-UID. Caller frees; NULL without memory. */
+   /tmp/divvy-sim-UID. Caller frees. */
 char *machine_default_dir(void);
 
 /*
@@ -92,6 +92,11 @@ int64_t machine_up_us(const struct machine *m);
 void machine_read(const struct machine *m, struct sim_state *ret_state);
 /* A consistent copy of one card; ordinal < machine_card_count(). */
 void machine_card(const struct machine *m, uint32_t ordinal, struct sim_card *ret_card);
+
+/* Single numbers of the state, without a copy of it all. */
+uint32_t machine_branch(const struct machine *m); /* sim_branch() */
+uint32_t machine_boot(const struct machine *m);
+uint64_t machine_last_event(const struct machine *m);
 
 /* Number of the present state; grows by one with every change. */
 uint64_t machine_version(const struct machine *m);

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "sim/machine_file.h"
 #include "sim/uuid.h"
 
@@ -120,9 +121,7 @@ int machine_make(const char *dir, const struct machine_plan *plan, struct err *e
         return err_set(e, -EEXIST,
                        "a simulated machine is already up in %s; divvy-sim down takes it down",
                        dir);
-    auto_free struct sim_file *f = calloc(1, sizeof *f);
-    if (!f)
-        return err_set(e, -ENOMEM, "no memory for a simulated machine");
+    auto_free struct sim_file *f = mem_new(sizeof *f);
     fill(f, plan);
     rc = make_procs(dir_fd, dir, e);
     if (rc == 0)

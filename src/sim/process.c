@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "nvml/nvml.h"
 
 #define RECORD_MAGIC 0x31434f5250565644ULL /* "DVVPROC1" */
@@ -61,11 +62,12 @@ static bool effective_uid(pid_t pid, uid_t *ret_uid)
     if (!read_small(path, buf, sizeof buf))
         return false;
     const char *line = strstr(buf, "\nUid:");
-    unsigned int real, effective;
-    if (!line || sscanf(line, "\nUid: %u %u", &real, &effective) != 2)
+    if (!line)
         return false;
-    *ret_uid = effective;
-    return true;
+    char *end;
+    (void)strtoul(line + strlen("\nUid:"), &end, 10); /* the real one comes first */
+    *ret_uid = (uid_t)strtoul(end, &end, 10);
+    return *end == '\t';
 }
 
 static void read_name(pid_t pid, char *ret_name, size_t size)
@@ -85,11 +87,7 @@ static void read_name(pid_t pid, char *ret_name, size_t size)
 
 static int open_procs(const struct machine *m)
 {
-    auto_free char *path = NULL;
-    if (asprintf(&path, "%s/procs", machine_dir(m)) < 0) {
-        path = NULL;
-        return -1;
-    }
+    auto_free char *path = text_fmt("%s/procs", machine_dir(m));
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
@@ -113,15 +111,6 @@ static bool read_record(const struct machine *m, int procs_fd, const char *name,
         return false;
     *ret_uid = st.st_uid;
     return read(fd, ret, sizeof *ret) == sizeof *ret && record_is_sane(ret, m);
-}
-
-static uint32_t present_boot(const struct machine *m)
-{
-    auto_free struct sim_state *st = malloc(sizeof *st);
-    if (!st)
-        return 0;
-    machine_read(m, st);
-    return st->boot;
 }
 
 /* Names are "PID.UID": a number that comes round again under another user meets no old file. */
@@ -182,21 +171,15 @@ static bool read_proc(const struct machine *m, int procs_fd, const char *name, u
 int sim_procs_read(const struct machine *m, struct sim_proc **ret_procs, uint32_t *ret_count,
                    struct err *e)
 {
-    auto_close int fd = open_procs(m);
-    auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    auto_free char *path = text_fmt("%s/procs", machine_dir(m));
+    auto_dir DIR *dir = opendir(path);
     if (!dir)
-        return err_sys(e, "cannot read %s/procs", machine_dir(m));
-    fd = -1; /* the DIR has it now */
-    uint32_t boot = present_boot(m), count = 0, room = 0;
+        return err_sys(e, "cannot read %s", path);
+    uint32_t boot = machine_boot(m), count = 0;
+    size_t room = 0;
     auto_free struct sim_proc *procs = NULL;
     for (struct dirent *d; (d = readdir(dir));) {
-        if (count == room) {
-            room = room ? 2 * room : 16;
-            struct sim_proc *more = realloc(procs, room * sizeof *more);
-            if (!more)
-                return err_set(e, -ENOMEM, "no memory for the list of processes");
-            procs = more;
-        }
+        ARRAY_ROOM(procs, room, count + 1U);
         count += read_proc(m, dirfd(dir), d->d_name, boot, &procs[count]);
     }
     if (count > 0)
@@ -331,7 +314,7 @@ int sim_use_set(struct machine *m, const struct sim_use *uses, uint32_t count, s
     int rc = check_uses(m, uses, count, e);
     if (rc < 0)
         return rc;
-    r.boot = present_boot(m);
+    r.boot = machine_boot(m);
     memcpy(r.uses, uses, count * sizeof *uses);
     for (uint32_t i = 0; i < count; i++)
         if (r.uses[i].since_us == 0)

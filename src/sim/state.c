@@ -10,9 +10,14 @@
 
 #define XID_OFF_THE_BUS 79U
 
+uint32_t sim_branch_of(const char *driver_version)
+{
+    return (uint32_t)strtoul(driver_version, NULL, 10);
+}
+
 uint32_t sim_branch(const struct sim_state *st)
 {
-    return (uint32_t)strtoul(st->driver_version, NULL, 10);
+    return sim_branch_of(st->driver_version);
 }
 
 bool sim_branch_plans_without_mig(const struct sim_state *st)

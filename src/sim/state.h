@@ -91,6 +91,7 @@ struct sim_state {
 
 /* 550 of "550.163.01". */
 uint32_t sim_branch(const struct sim_state *st);
+uint32_t sim_branch_of(const char *driver_version);
 
 /* May profiles and placements be asked while MIG is off? (From branch 550.) */
 bool sim_branch_plans_without_mig(const struct sim_state *st);

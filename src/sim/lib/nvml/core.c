@@ -207,11 +207,7 @@ const struct sim_profile *view_profile(const struct view *v)
 uint32_t core_branch(void)
 {
     struct machine *m = core_machine();
-    auto_free struct sim_state *st = m ? malloc(sizeof *st) : NULL;
-    if (!st)
-        return 0;
-    machine_read(m, st);
-    return sim_branch(st);
+    return m ? machine_branch(m) : 0;
 }
 
 nvmlReturn_t core_procs(const struct view *v, struct sim_proc **ret_procs, uint32_t *ret_count)

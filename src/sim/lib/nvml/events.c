@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "sim/lib/nvml/core.h"
 
 #define LOOK_AGAIN_MS 500U /* a writer killed before it woke anybody is noticed by then */
@@ -45,15 +46,6 @@ NVML(nvmlDeviceGetSupportedEventTypes, nvmlDevice_t device, unsigned long long *
     return NVML_SUCCESS;
 }
 
-static uint64_t last_event(const struct machine *m)
-{
-    auto_free struct sim_state *st = malloc(sizeof *st);
-    if (!st)
-        return 0;
-    machine_read(m, st);
-    return st->last_event;
-}
-
 NVML(nvmlEventSetCreate, nvmlEventSet_t *ret_set)
 {
     struct machine *m = core_machine();
@@ -61,10 +53,8 @@ NVML(nvmlEventSetCreate, nvmlEventSet_t *ret_set)
         return NVML_ERROR_UNINITIALIZED;
     if (!ret_set)
         return NVML_ERROR_INVALID_ARGUMENT;
-    struct nvmlEventSet_st *set = calloc(1, sizeof *set);
-    if (!set)
-        return NVML_ERROR_MEMORY;
-    set->last = last_event(m);
+    struct nvmlEventSet_st *set = mem_new(sizeof *set);
+    set->last = machine_last_event(m);
     (void)pthread_mutex_lock(&sets_lock);
     set->next = sets;
     sets = set;
@@ -81,7 +71,7 @@ NVML(nvmlDeviceRegisterEvents, nvmlDevice_t device, unsigned long long types, nv
         return rc;
     if (types & ~supported(v.board))
         return NVML_ERROR_NOT_SUPPORTED;
-    uint64_t newest = last_event(v.machine);
+    uint64_t newest = machine_last_event(v.machine);
     (void)pthread_mutex_lock(&sets_lock);
     if (!is_known(set))
         rc = NVML_ERROR_INVALID_ARGUMENT;
@@ -131,9 +121,7 @@ static bool take_next(struct nvmlEventSet_st *set, const struct sim_state *st,
 
 static nvmlReturn_t look(const struct machine *m, nvmlEventSet_t set, struct sim_event *ret)
 {
-    auto_free struct sim_state *st = malloc(sizeof *st);
-    if (!st)
-        return NVML_ERROR_MEMORY;
+    auto_free struct sim_state *st = mem_new(sizeof *st);
     machine_read(m, st);
     nvmlReturn_t rc = NVML_ERROR_TIMEOUT;
     (void)pthread_mutex_lock(&sets_lock);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "sim/lib/nvml/core.h"
 
 #define METRIC_GRAPHICS_UTIL 1U
@@ -48,9 +49,7 @@ NVML(nvmlGpmSampleAlloc, nvmlGpmSample_t *ret_sample)
         return NVML_ERROR_UNINITIALIZED;
     if (!ret_sample)
         return NVML_ERROR_INVALID_ARGUMENT;
-    struct nvmlGpmSample_st *s = calloc(1, sizeof *s);
-    if (!s)
-        return NVML_ERROR_MEMORY;
+    struct nvmlGpmSample_st *s = mem_new(sizeof *s);
     (void)pthread_mutex_lock(&samples_lock);
     s->next = samples;
     samples = s;

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "sim/lib/nvml/access.h"
 #include "sim/lib/nvml/core.h"
 
@@ -72,11 +73,11 @@ const char *nvmlErrorString(nvmlReturn_t code)
     return "Unknown Error";
 }
 
-/* A copy of the state, to be freed; NULL when uninitialised or without memory. */
+/* A copy of the state, to be freed; NULL when uninitialised. */
 static struct sim_state *state_now(void)
 {
     struct machine *m = core_machine();
-    struct sim_state *st = m ? malloc(sizeof *st) : NULL;
+    struct sim_state *st = m ? mem_new(sizeof *st) : NULL;
     if (st)
         machine_read(m, st);
     return st;
@@ -181,19 +182,26 @@ NVML(nvmlDeviceGetHandleByIndex_v2, unsigned int index, nvmlDevice_t *device)
 }
 NVML_ALSO(nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetHandleByIndex);
 
+/* Reads hexadecimal digits up to `stop`; NULL when there are none. */
+static const char *hex_until(const char *text, char stop, unsigned int *ret)
+{
+    size_t digits = strspn(text, "0123456789abcdefABCDEF");
+    if (digits == 0 || digits > 8 || text[digits] != stop)
+        return NULL;
+    *ret = (unsigned int)strtoul(text, NULL, 16);
+    return text + digits + (stop != '\0');
+}
+
 /* "00000000:07:00.0", "0000:07:00.0" or "07:00.0". */
 static bool parse_pci(const char *text, unsigned int *domain, unsigned int *bus, unsigned int *dev)
 {
-    unsigned int function = 0;
-    char rest;
+    unsigned int function;
     *domain = 0;
-    if (sscanf(text, "%x:%x:%x.%x%c", domain, bus, dev, &function, &rest) == 4 ||
-        sscanf(text, "%x:%x.%x%c", bus, dev, &function, &rest) == 3) {
-        if (strchr(text, ':') == strrchr(text, ':'))
-            *domain = 0;
-        return function == 0;
-    }
-    return false;
+    if (strchr(text, ':') != strrchr(text, ':'))
+        text = hex_until(text, ':', domain);
+    text = text ? hex_until(text, ':', bus) : NULL;
+    text = text ? hex_until(text, '.', dev) : NULL;
+    return text && hex_until(text, '\0', &function) && function == 0;
 }
 
 NVML(nvmlDeviceGetHandleByPciBusId_v2, const char *pci_bus_id, nvmlDevice_t *device)
@@ -251,9 +259,16 @@ static nvmlReturn_t attach_mig(uint32_t ordinal, uint32_t gi, uint32_t ci, nvmlD
 /* "MIG-GPU-<uuid>/<gi>/<ci>", as drivers before 470 wrote. */
 static bool parse_old_mig(const char *uuid, char ret_gpu[48], uint32_t *ret_gi, uint32_t *ret_ci)
 {
-    char rest;
-    return sscanf(uuid, "MIG-%40[^/]/%u/%u%c", ret_gpu, ret_gi, ret_ci, &rest) == 3 &&
-           *ret_gi < SIM_GI_MAX && *ret_ci < SIM_CI_MAX;
+    const char *slash = strchr(uuid, '/');
+    char *end;
+    if (strncmp(uuid, "MIG-GPU-", 8) != 0 || !slash || slash - uuid >= 48 + 4)
+        return false;
+    (void)snprintf(ret_gpu, 48, "%.*s", (int)(slash - uuid - 4), uuid + 4); /* fits */
+    *ret_gi = (uint32_t)strtoul(slash + 1, &end, 10);
+    if (*end != '/')
+        return false;
+    *ret_ci = (uint32_t)strtoul(end + 1, &end, 10);
+    return *end == '\0' && *ret_gi < SIM_GI_MAX && *ret_ci < SIM_CI_MAX;
 }
 
 static nvmlReturn_t by_uuid(const struct sim_state *st, const char *uuid, nvmlDevice_t *ret)
@@ -284,6 +299,14 @@ NVML(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice_t *device)
     return by_uuid(st, uuid, device);
 }
 
+static void binary_uuid(const char *kind, const unsigned char *b, char ret_text[48])
+{
+    (void)snprintf(ret_text, 48, /* 40 characters */
+                   "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", kind,
+                   b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+                   b[13], b[14], b[15]);
+}
+
 NVML(nvmlDeviceGetHandleByUUIDV, const nvmlUUID_t *uuid, nvmlDevice_t *device)
 {
     auto_free struct sim_state *st = state_now();
@@ -297,15 +320,11 @@ NVML(nvmlDeviceGetHandleByUUIDV, const nvmlUUID_t *uuid, nvmlDevice_t *device)
         return by_uuid(st, uuid->value.str, device);
     if (uuid->type != 2)
         return NVML_ERROR_INVALID_ARGUMENT;
-    const unsigned char *b = uuid->value.bytes;
     char text[48];
-    (void)snprintf(text, sizeof text, /* 40 characters */
-                   "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
-                   b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
-                   b[14], b[15]);
+    binary_uuid("GPU", uuid->value.bytes, text);
     nvmlReturn_t rc = by_uuid(st, text, device);
     if (rc == NVML_ERROR_NOT_FOUND) {
-        memcpy(text, "MIG", 3);
+        binary_uuid("MIG", uuid->value.bytes, text);
         rc = by_uuid(st, text, device);
     }
     return rc;
