@@ -264,7 +264,7 @@ static void count_garbage(void *user, const char *name)
 static void scan_tells_attempts_from_garbage(void **state)
 {
     (void)state;
-    auto_close int dir = make_folder();
+    close(make_folder());
     const char *const others[] = { ".new-7.1", "041.1", "41", "41.", "x.1", "41.2.3", "0.1" };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         auto_free char *path = text_fmt("%s/%s", jobs, others[i]);
@@ -279,7 +279,7 @@ static void scan_tells_attempts_from_garbage(void **state)
 static void removing_is_done_once_and_may_be_repeated(void **state)
 {
     (void)state;
-    auto_close int dir = make_folder();
+    close(make_folder());
     int again = -1;
     assert_int_equal(jobdir_remove(jobs, 41, 2, NULL), 0);
     assert_int_equal(jobdir_remove(jobs, 41, 2, NULL), 0);
