@@ -51,6 +51,12 @@ static void cell_number(struct table *t, const struct card *c, unsigned bit, uin
         table_cell(t, "n/a");
 }
 
+/* Without a daemon nobody knows who may hand a card out. */
+static const char *pool_word(const struct inventory_card *c)
+{
+    return c->owners_known ? card_pool_word(c->pool) : "n/a";
+}
+
 static const char *sharing_word(const struct inventory_card *c)
 {
     if (c->card.mig_now)
@@ -72,7 +78,7 @@ static void add_card_row(struct table *t, const struct inventory_card *c)
     const char *name = board_short_name(&c->card.board);
     table_cellf(t, "%u", c->card.ordinal);
     table_cell(t, name[0] ? name : "unknown card");
-    table_cell(t, card_pool_word(c->pool));
+    table_cell(t, pool_word(c));
     table_cell(t, sharing_word(c));
     add_gib(&mem, &c->card);
     table_cell(t, mem.buf);
@@ -417,7 +423,7 @@ static void cells_of_card(struct table *t, const struct inventory *inv,
     bool mem = (c->card.known & KNOW_MEMORY) != 0;
     table_cellf(t, "gpu%u", c->card.ordinal);
     cell_word(t, board_short_name(&c->card.board));
-    table_cell(t, card_pool_word(c->pool));
+    table_cell(t, pool_word(c));
     table_cell(t, sharing_word(c));
     cell_mib(t, mem, c->card.mem_used_bytes);
     cell_mib(t, mem, c->card.mem_total_bytes);
@@ -449,7 +455,7 @@ static void cells_of_slice(struct table *t, const struct inventory *inv,
     gpus_add_hold(&holder, inv, c, &c->slices[i].hold, look);
     table_cell(t, address.buf);
     cell_word(t, profile.buf);
-    table_cell(t, card_pool_word(c->pool));
+    table_cell(t, pool_word(c));
     table_cell(t, "slice");
     cell_mib(t, s->mem_known, s->mem_used_bytes);
     cell_mib(t, s->mem_known, s->mem_total_bytes);

@@ -47,8 +47,7 @@ static int print_board(const struct session *s, const char *key)
         auto_json json_t *j = board_to_json(b);
         return verb_print_json(j);
     }
-    text_addf(&t, "%s (board file %s%s)\n", b->name, b->key,
-              b->unconfirmed ? ", some numbers not seen on hardware" : "");
+    text_addf(&t, "%s (board file %s)\n", b->name, b->key);
     profiles_draw(b, NULL, 0, &s->screen, &t);
     return verb_print(&t);
 }

@@ -34,7 +34,7 @@ static bool can_be_cut_now(const struct inventory_card *c)
 {
     if (c->card.health != CARD_OK || c->quarantined || c->hold.kind != HOLD_NONE)
         return false;
-    return c->card.mig_now || (c->card.mig_capable && c->mode != MODE_WHOLE);
+    return c->card.mig_now || (c->card.mig_capable && (c->mode != MODE_WHOLE || !c->owners_known));
 }
 
 uint32_t profiles_free(const struct inventory_card *c, const struct profile *p)
@@ -93,7 +93,7 @@ static void add_profile(struct table *t, const struct profile *p,
     add_engines(&engines, p);
     add_starts(&starts, p);
     table_cellf(t, "%u", p->id);
-    table_cellf(t, "%s%s", p->name, p->unconfirmed ? " (unconfirmed)" : "");
+    table_cellf(t, "%s%s", p->name, p->unconfirmed ? "*" : "");
     table_cellf(t, "%u", p->slices);
     table_cell(t, mem.buf);
     table_cellf(t, "%u", p->units);
@@ -128,4 +128,9 @@ void profiles_draw(const struct board *b, const struct inventory_card *const *ca
     for (uint32_t i = 0; i < b->profile_count; i++)
         add_profile(&t, &b->profiles[i], cards, count);
     table_draw(&t, s, ret);
+    for (uint32_t i = 0; i < b->profile_count; i++)
+        if (b->profiles[i].unconfirmed) {
+            text_add(ret, "* numbers inferred, not seen on hardware\n");
+            return;
+        }
 }

@@ -74,7 +74,7 @@ void verb_parse(struct session *s, const struct argp_option *options, argp_parse
     argv[0] = first;
 }
 
-/* Long sentences are broken to the width of a terminal and indented, as ux has it. */
+/* Long sentences are broken to the width of a terminal, and go on below their first word. */
 static void print_error(const char *words)
 {
     AUTO(text) struct text out = TEXT_INIT;
@@ -83,12 +83,11 @@ static void print_error(const char *words)
     t.untitled = true;
     table_column(&t, "", 0);
     table_column(&t, "", TABLE_WRAP);
-    table_cell(&t, "divvy:");
+    table_cell(&t, "divvy");
     table_cell(&t, words);
     table_draw(&t, &s, &out);
-    /* one column of space between the two is enough */
-    const char *rest = out.buf + strlen("divvy: ");
-    (void)fprintf(stderr, "divvy:%s", rest); /* nowhere else to say it */
+    out.buf[strlen("divvy")] = ':'; /* the first column of the gap */
+    (void)fputs(out.buf, stderr);   /* nowhere else to say it */
 }
 
 static int failure_status(int code)
