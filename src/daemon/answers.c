@@ -212,12 +212,17 @@ static const char *waits_for(struct daemon *d, const struct job *j, int64_t *ret
         *ret_expected_wall_us = now.wall_us + (at > now.boot_us ? at - now.boot_us : 0);
     if (x.why == WHY_HELD && j->reason && j->reason[0])
         return j->reason;
-    return x.text[0] ? keep(d, slot, x.text) : j->reason;
+    return x.text[0] ? keep(d, slot, x.text) : NULL;
 }
 
 static int64_t start_wall(const struct attempt *a)
 {
     return a ? a->started_wall_us : 0;
+}
+
+static const char *said(const struct job *j)
+{
+    return j->reason && j->reason[0] ? j->reason : NULL;
 }
 
 /* Of a live job; what only show tells (command, directory …) is added by op_job. */
@@ -230,7 +235,7 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
                             .account = j->account,
                             .name = j->name,
                             .state = j->state,
-                            .reason = j->reason,
+                            .reason = said(j),
                             .request = j->request,
                             .attempt = j->attempts,
                             .tasks = request_tasks(&j->request),

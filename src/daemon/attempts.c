@@ -156,7 +156,7 @@ static void fail_start(struct job *j, const struct err *why)
     (void)snprintf(x->text, sizeof x->text, "%s", why->text); /* a longer text is cut */
     j->attempt->exit_seen_boot_us = now.boot_us;
     j->verdict = JOB_FAILED;
-    if (job_move(j, JOB_EV_EXITED, x->text))
+    if (job_move(j, JOB_EV_EXITED, ""))
         (void)job_move(j, JOB_EV_CLEARED, NULL); /* nothing ever ran; a failed store starts over */
 }
 
@@ -181,40 +181,12 @@ void attempts_clear(struct daemon *d)
             try_clear(d->active[i - 1]);
 }
 
-static const char *exit_reason(const struct job_exit *x, struct text *t)
-{
-    switch (x->kind) {
-    case EXIT_CODE:
-        text_addf(t, "exit code %d", x->value);
-        break;
-    case EXIT_SIGNAL:
-        text_addf(t, "signal %d (%s)", x->value, strsignal(x->value));
-        break;
-    case EXIT_OOM:
-        text_add(t, "it used more memory than its limit");
-        break;
-    case EXIT_TIMEOUT:
-        text_add(t, "its time limit was over");
-        break;
-    case EXIT_CANCELLED:
-        return NULL; /* who cancelled it stands there already */
-    case EXIT_NOT_STARTED:
-    case EXIT_LOST:
-    case EXIT_NONE:
-        text_add(t, x->text);
-        break;
-    }
-    if (x->text[0] && x->kind != EXIT_NOT_STARTED && x->kind != EXIT_LOST)
-        text_addf(t, "; %s", x->text);
-    return t->buf;
-}
-
 static void take_exit(struct job *j, const struct job_exit *x, enum job_event ev)
 {
     struct err e = ERR_INIT;
     struct daemon *d = j->daemon;
-    AUTO(text) struct text reason = TEXT_INIT;
-    const char *words = exit_reason(x, &reason);
+    /* The exit speaks for itself; who cancelled it stands there already. */
+    const char *words = x->kind == EXIT_CANCELLED ? NULL : "";
     struct now now = clock_now();
     j->attempt->exit = *x;
     j->attempt->exit_seen_boot_us = now.boot_us;
