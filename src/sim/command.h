@@ -42,7 +42,7 @@ int command_reset(const struct call *c, struct err *e);
  */
 int command_compile_board(const struct board *b, struct sim_board *ret, struct err *e);
 
-/* "gpu0" or "0": a card of the machine. -EINVAL with the cards there are. */
+/* "gpu0", "0" or its UUID: a card of the machine. -EINVAL with the cards there are. */
 int command_card(const struct machine *m, const char *word, uint32_t *ret_card, struct err *e);
 
 #endif

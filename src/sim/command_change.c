@@ -13,6 +13,14 @@ int command_card(const struct machine *m, const char *word, uint32_t *ret_card, 
     const char *digits = text_starts(word, "gpu") ? word + 3 : word;
     uint32_t count = machine_card_count(m);
     uint64_t n;
+    for (uint32_t i = 0; i < count; i++) {
+        struct sim_card card;
+        machine_card(m, i, &card);
+        if (strcmp(card.uuid, word) == 0) {
+            *ret_card = i;
+            return 0;
+        }
+    }
     if (text_parse_u64(digits, 0, UINT32_MAX, "card", &n, NULL) < 0 || n >= count)
         return err_set(e, -EINVAL, "there is no card '%.32s'; this machine has %s%u%s", word,
                        count > 1 ? "gpu0 to gpu" : "gpu", count - 1, count > 1 ? "" : " alone");
