@@ -152,6 +152,7 @@ int command_env(const struct call *c, struct err *e)
         return rc;
     auto_free char *dir = realpath(machine_dir(m), NULL);
     auto_free char *lib = library_dir();
+    auto_free char *self = realpath("/proc/self/exe", NULL);
     if (!dir)
         return err_sys(e, "cannot find %s", machine_dir(m));
     auto_free char *nvml = text_fmt("%s/libnvidia-ml.so.1", lib);
@@ -165,5 +166,9 @@ int command_env(const struct call *c, struct err *e)
     print_export("LD_LIBRARY_PATH", lib, "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"");
     print_export("DIVVY_NVML", nvml, "");
     print_export("DIVVY_DRIVER_ROOT", root, "");
+    if (self) { /* where a real machine has nvidia-smi --gpu-reset */
+        auto_free char *reset = text_fmt("%s reset {uuid}", self);
+        print_export("DIVVY_RESET_COMMAND", reset, "");
+    }
     return 0;
 }
