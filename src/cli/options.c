@@ -38,8 +38,8 @@ static const struct argp_option table[] = {
       "standard output and error; %j is the job's number, %t the task's (default: divvy-%j.out)",
       2 },
     { "env", KEY(OPT_ENV), "WHAT", 0,
-      "all (default), none, or a list: NAME takes it over, NAME=VALUE sets it; all,NAME=VALUE does "
-      "both",
+      "its environment: all of yours (default), none, or only NAME,NAME,…; NAME=VALUE sets one on "
+      "top; may be repeated",
       2 },
     { "chdir", 'D', "DIR", 0, "run there (default: here)", 2 },
     { "keep-going", KEY(OPT_KEEP_GOING), NULL, 0, "a task that fails does not end the others", 2 },
@@ -68,7 +68,18 @@ bool job_option_set(struct job_options *o, int key, const char *arg)
     if (option < 0 || option >= JOB_OPTIONS)
         return false;
     o->values[option] = (struct job_option_value){ .words = arg ? arg : "" };
+    if (option == OPT_ENV) {
+        char *joined = o->env ? text_fmt("%s,%s", o->env, arg) : text_dup(arg);
+        free(o->env);
+        o->values[option].words = o->env = joined;
+    }
     return true;
+}
+
+void job_options_done(struct job_options *o)
+{
+    free(o->env);
+    *o = (struct job_options)JOB_OPTIONS_INIT;
 }
 
 /* ---- a script's words ---- */
@@ -136,11 +147,14 @@ static int take_words(const char *file, char *const *words, const unsigned *line
     if (!option->arg != !value)
         return err_set(e, -EINVAL, "%s:%u: --%s %s", file, lines[i], option->name,
                        option->arg ? "needs a value" : "takes no value");
-    struct job_options one = { .values = { { NULL } } };
-    (void)job_option_set(&one, option->key, value); /* it is in the table */
+    struct job_option_value before[JOB_OPTIONS];
+    memcpy(before, ret->values, sizeof before);
+    (void)job_option_set(ret, option->key, value); /* it is in the table */
     for (size_t k = 0; k < JOB_OPTIONS; k++)
-        if (one.values[k].words)
-            ret->values[k] = (struct job_option_value){ one.values[k].words, file, lines[i] };
+        if (ret->values[k].words != before[k].words) {
+            ret->values[k].file = file;
+            ret->values[k].line = lines[i];
+        }
     return used;
 }
 
@@ -368,12 +382,23 @@ static int add_word(struct env_list *l, const char *word, char *const *env, stru
     return 0;
 }
 
+/* Only settings, as in "EPOCHS=3": then they go on top of everything. */
+static bool only_settings(const char *words)
+{
+    for (const char *w = words; *w; w += strcspn(w, ","), w += *w == ',')
+        if (strcspn(w, "=") >= strcspn(w, ","))
+            return false;
+    return true;
+}
+
 static int read_env(const struct job_option_value *v, char *const *env, struct env_list *l,
                     struct err *e)
 {
     auto_free char *words = text_dup(v->words ? v->words : "all");
     char *save = NULL;
     int r = 0;
+    if (only_settings(words))
+        add_all(l, env);
     for (char *w = strtok_r(words, ",", &save); w && r == 0; w = strtok_r(NULL, ",", &save))
         r = add_word(l, w, env, e);
     return wrong(v, r, e);

@@ -7,7 +7,7 @@
  * are known: the command line wins, and what it asks for as GPU replaces
  * whatever GPU the script asks for.
  *
- *     struct job_options cmd = { 0 }, script = { 0 };
+ *     AUTO(job_options) struct job_options cmd = JOB_OPTIONS_INIT, script = …;
  *     job_option_words("train.sh", words, lines, n, &script, e);   // #DIVVY lines
  *     job_options_merge(&cmd, &script);
  *     job_options_spec(&cmd, &where, &spec, e);
@@ -49,12 +49,20 @@ struct job_option_value {
 
 struct job_options {
     struct job_option_value values[JOB_OPTIONS];
+    char *env; /* several --env, joined; owned */
 };
+
+#define JOB_OPTIONS_INIT                                                                           \
+    {                                                                                              \
+        .values = { { NULL } }                                                                     \
+    }
+
+void job_options_done(struct job_options *o);
 
 /* The table as argp wants it, ending with zeroes; `submit` chooses whose. */
 const struct argp_option *job_options_argp(void);
 
-/* An option by argp's key. False: not one of these. */
+/* An option by argp's key; the last one wins, but each --env adds. False: not one of these. */
 bool job_option_set(struct job_options *o, int key, const char *arg);
 
 /*

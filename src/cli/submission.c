@@ -115,7 +115,7 @@ int submission_spec(const struct session *session, struct submission *s, bool ma
     auto_free char *script = NULL;
     size_t len = 0;
     struct err e = ERR_INIT;
-    struct job_options below = { .values = { { NULL } } };
+    AUTO(job_options) struct job_options below = JOB_OPTIONS_INIT;
     int r = 0;
     if (may_be_script && s->command && !s->quoted) {
         r = read_script(s->command[0], &script, &len, &e);
@@ -125,6 +125,7 @@ int submission_spec(const struct session *session, struct submission *s, bool ma
     }
     if (r == 0)
         r = make_spec(s, script, !may_be_script, ret, &e);
+    job_options_done(&s->options); /* the job has copies */
     return r < 0 ? verb_usage(session, "%s", e.text) : STATUS_OK;
 }
 

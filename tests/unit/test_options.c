@@ -39,7 +39,7 @@ static int parse_line(const char *line, struct job_options *ret, struct err *e)
 
 static void make(const char *line, struct job_spec *ret)
 {
-    struct job_options o = { .values = { { NULL } } };
+    AUTO(job_options) struct job_options o = JOB_OPTIONS_INIT;
     struct submit_place where = here();
     struct err e = ERR_INIT;
     auto_free char *left_out = NULL;
@@ -52,7 +52,7 @@ static void make(const char *line, struct job_spec *ret)
 /* The sentence that a line of options is refused with. */
 static void expect_refusal(const char *line, const char *words)
 {
-    struct job_options o = { .values = { { NULL } } };
+    AUTO(job_options) struct job_options o = JOB_OPTIONS_INIT;
     struct submit_place where = here();
     struct job_spec spec;
     struct err e = ERR_INIT;
@@ -123,7 +123,7 @@ static void test_a_script_is_told_its_line(void **state)
     expect_refusal("python3",
                    "train.sh:3: 'python3' is no option; the command stands in the script "
                    "itself");
-    struct job_options o = { .values = { { NULL } } };
+    AUTO(job_options) struct job_options o = JOB_OPTIONS_INIT;
     struct submit_place where = here();
     struct job_spec spec;
     struct err e = ERR_INIT;
@@ -136,8 +136,8 @@ static void test_a_script_is_told_its_line(void **state)
 static void test_the_command_line_wins(void **state)
 {
     (void)state;
-    struct job_options script = { .values = { { NULL } } };
-    struct job_options line = { .values = { { NULL } } };
+    AUTO(job_options) struct job_options script = JOB_OPTIONS_INIT;
+    AUTO(job_options) struct job_options line = JOB_OPTIONS_INIT;
     assert_int_equal(
         parse_line("--slice=3g.40gb:2 --spread --name=script --time=1h", &script, NULL), 0);
     assert_true(job_option_set(&line, 'G', "1"));
@@ -183,7 +183,7 @@ static void test_paths(void **state)
 static void test_environment(void **state)
 {
     (void)state;
-    struct job_options o = { .values = { { NULL } } };
+    AUTO(job_options) struct job_options o = JOB_OPTIONS_INIT;
     struct submit_place where = here();
     AUTO(job_spec) struct job_spec s;
     auto_free char *left_out = NULL;
@@ -199,6 +199,14 @@ static void test_environment(void **state)
     assert_string_equal(s.env[1], "EPOCHS=3");
     assert_null(s.env[2]);
     job_spec_done(&s);
+    make("--env=EPOCHS=3 --env=SEED=4", &s);
+    assert_int_equal(strv_count(s.env), 4);
+    assert_string_equal(s.env[2], "EPOCHS=3");
+    assert_string_equal(s.env[3], "SEED=4");
+    job_spec_done(&s);
+    make("--env=none --env=SEED=4", &s);
+    assert_int_equal(strv_count(s.env), 1);
+    job_spec_done(&s);
     make("--env=HOME,HOME=/tmp", &s);
     assert_string_equal(s.env[0], "HOME=/tmp");
     assert_null(s.env[1]);
@@ -211,7 +219,7 @@ static void test_environment(void **state)
 static void test_names(void **state)
 {
     (void)state;
-    struct job_options o = { .values = { { NULL } } };
+    AUTO(job_options) struct job_options o = JOB_OPTIONS_INIT;
     struct submit_place where = here();
     struct job_spec s = { .name = NULL };
     struct err e = ERR_INIT;
@@ -223,7 +231,7 @@ static void test_names(void **state)
     assert_string_equal(e.text, "the job's name has 10240 bytes, at most 128 work");
     char *long_command[] = { huge, NULL };
     where.command = long_command;
-    o = (struct job_options){ .values = { { NULL } } };
+    job_options_done(&o);
     free(take_ptr(left_out));
     assert_int_equal(job_options_spec(&o, &where, &s, &left_out, NULL), 0);
     assert_int_equal(strlen(s.name), 128);
@@ -234,7 +242,7 @@ static void test_no_command(void **state)
 {
     (void)state;
     char *nothing[] = { NULL };
-    struct job_options o = { .values = { { NULL } } };
+    AUTO(job_options) struct job_options o = JOB_OPTIONS_INIT;
     struct submit_place where = here();
     struct job_spec s;
     struct err e = ERR_INIT;
@@ -247,7 +255,7 @@ static void test_no_command(void **state)
 static void test_an_attached_job_has_no_file(void **state)
 {
     (void)state;
-    struct job_options o = { .values = { { NULL } } };
+    AUTO(job_options) struct job_options o = JOB_OPTIONS_INIT;
     struct submit_place where = here();
     AUTO(job_spec) struct job_spec s;
     auto_free char *left_out = NULL;
