@@ -327,6 +327,9 @@ static void a_mig_device_knows_its_own(void **state)
     nvmlUtilization_t busy;
     unsigned int value = 9;
     char name[96];
+    assert_int_equal(
+        CALL(nvmlDeviceGetTemperature, (nvmlDevice_t, int, unsigned int *), mig, 0, &value),
+        NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(CALL(nvmlDeviceIsMigDeviceHandle, (nvmlDevice_t, unsigned int *), mig, &value),
                      NVML_SUCCESS);
     assert_int_equal(value, 1);
@@ -556,6 +559,22 @@ static int sees_no_mig_device(void)
     return mig_device(card(1), 0, &mig) == NVML_ERROR_NOT_FOUND ? 0 : 1;
 }
 
+/* Of two MIG devices only the second may be used: it is the caller's first. */
+static int sees_the_other_as_the_first(void)
+{
+    nvmlDevice_t mig;
+    unsigned int gi = 99, index = 99;
+    if (mig_device(card(1), 0, &mig) != NVML_SUCCESS ||
+        mig_device(card(1), 1, &mig) != NVML_ERROR_NOT_FOUND ||
+        mig_device(card(1), 0, &mig) != NVML_SUCCESS)
+        return 1;
+    if (CALL(nvmlDeviceGetGpuInstanceId, (nvmlDevice_t, unsigned int *), mig, &gi) !=
+            NVML_SUCCESS ||
+        CALL(nvmlDeviceGetIndex, (nvmlDevice_t, unsigned int *), mig, &index) != NVML_SUCCESS)
+        return 2;
+    return gi == 3 && index == 0 ? 0 : 3;
+}
+
 static int may_not_change_it(void)
 {
     nvmlReturn_t activation;
@@ -592,6 +611,9 @@ static void what_may_not_be_opened_does_not_show(void **state)
     assert_int_equal(as_stranger(sees_no_mig_device), 1);
     put_node("/closed/dev/nvidia-caps/nvidia-cap156", 0400); /* 3 + 135 * 1 + 9 * 2 */
     assert_int_equal(as_stranger(sees_no_mig_device), 0);
+    assert_int_equal(cut(card(1), 14, &gi), NVML_SUCCESS);
+    assert_int_equal(cut_ci(gi, 1, &ci), NVML_SUCCESS);
+    assert_int_equal(as_stranger(sees_the_other_as_the_first), 0);
 }
 
 static void gpm_is_for_hopper(void **state)

@@ -28,6 +28,14 @@ bool access_mig(const struct machine *m, uint32_t minor, uint32_t gi, uint32_t c
     return !is_refusal(sim_root_may_use_instance(root, minor, gi, ci));
 }
 
+bool access_mig_device_at(const struct view *v, uint32_t index, uint32_t *ret_gi, uint32_t *ret_ci)
+{
+    for (uint32_t i = 0; mig_device_at(&v->card, i, ret_gi, ret_ci); i++)
+        if (access_mig(v->machine, v->card.minor, *ret_gi, *ret_ci) && index-- == 0)
+            return true;
+    return false;
+}
+
 bool access_monitor(const struct machine *m)
 {
     auto_free char *root = sim_root_path(m);

@@ -9,10 +9,15 @@
 #ifndef DIVVY_SIM_NVML_ACCESS_H
 #define DIVVY_SIM_NVML_ACCESS_H
 
-#include "sim/machine.h"
+#include "sim/lib/nvml/core.h"
 
 bool access_card(const struct machine *m, uint32_t minor);
 bool access_mig(const struct machine *m, uint32_t minor, uint32_t gi, uint32_t ci);
+/*
+ * The `index`th MIG device of the card that the caller may use: indexes count
+ * without the others, so that a job sees its only one as device 0.
+ */
+bool access_mig_device_at(const struct view *v, uint32_t index, uint32_t *ret_gi, uint32_t *ret_ci);
 /* mig/monitor: memory and processes of all instances together. */
 bool access_monitor(const struct machine *m);
 

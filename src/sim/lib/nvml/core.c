@@ -188,6 +188,15 @@ nvmlReturn_t view_ci(nvmlComputeInstance_t ci, struct view *ret)
 nvmlReturn_t view_number(nvmlDevice_t device, unsigned int *ret, ask_number_fn ask)
 {
     struct view v;
+    nvmlReturn_t rc = view_card(device, &v);
+    if (rc != NVML_SUCCESS)
+        return rc;
+    return ret ? ask(&v, ret) : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t view_parent_number(nvmlDevice_t device, unsigned int *ret, ask_number_fn ask)
+{
+    struct view v;
     nvmlReturn_t rc = view_parent(device, &v);
     if (rc != NVML_SUCCESS)
         return rc;

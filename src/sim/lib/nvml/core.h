@@ -71,10 +71,12 @@ nvmlReturn_t view_ci(nvmlComputeInstance_t ci, struct view *ret);
 /*
  * The body of the many functions that give one number of a card: view, then
  * `ask`, which answers NOT_SUPPORTED or writes the number. For a MIG device
- * the card it is cut from is asked.
+ * view_number says NOT_SUPPORTED (sensors belong to the card), and
+ * view_parent_number asks the card it is cut from.
  */
 typedef nvmlReturn_t (*ask_number_fn)(const struct view *v, unsigned int *ret);
 nvmlReturn_t view_number(nvmlDevice_t device, unsigned int *ret, ask_number_fn ask);
+nvmlReturn_t view_parent_number(nvmlDevice_t device, unsigned int *ret, ask_number_fn ask);
 
 /* The GPU instance and profile of a view that has a gi. */
 const struct sim_gi *view_instance(const struct view *v);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/lib/nvml/access.h"
 #include "sim/lib/nvml/core.h"
 
 NVML(nvmlDeviceGetName, nvmlDevice_t device, char *name, unsigned int length)
@@ -50,8 +51,17 @@ NVML(nvmlDeviceGetIndex, nvmlDevice_t device, unsigned int *index)
         return rc;
     if (!index)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *index = v.is_mig ? mig_device_index(&v.card, v.gi, v.ci) : v.ordinal;
-    return NVML_SUCCESS;
+    if (!v.is_mig) {
+        *index = v.ordinal;
+        return NVML_SUCCESS;
+    }
+    uint32_t gi, ci;
+    for (uint32_t i = 0; access_mig_device_at(&v, i, &gi, &ci); i++)
+        if (gi == v.gi && ci == v.ci) {
+            *index = i;
+            return NVML_SUCCESS;
+        }
+    return NVML_ERROR_NOT_FOUND;
 }
 
 static nvmlReturn_t ask_minor(const struct view *v, unsigned int *ret)
@@ -62,7 +72,7 @@ static nvmlReturn_t ask_minor(const struct view *v, unsigned int *ret)
 
 NVML(nvmlDeviceGetMinorNumber, nvmlDevice_t device, unsigned int *minor)
 {
-    return view_number(device, minor, ask_minor);
+    return view_parent_number(device, minor, ask_minor);
 }
 
 static void fill_pci(const struct view *v, nvmlPciInfo_t *ret)
@@ -157,7 +167,7 @@ static nvmlReturn_t ask_brand(const struct view *v, unsigned int *ret)
 
 NVML(nvmlDeviceGetBrand, nvmlDevice_t device, unsigned int *brand)
 {
-    return view_number(device, brand, ask_brand);
+    return view_parent_number(device, brand, ask_brand);
 }
 
 static nvmlReturn_t ask_architecture(const struct view *v, unsigned int *ret)
@@ -168,7 +178,7 @@ static nvmlReturn_t ask_architecture(const struct view *v, unsigned int *ret)
 
 NVML(nvmlDeviceGetArchitecture, nvmlDevice_t device, unsigned int *architecture)
 {
-    return view_number(device, architecture, ask_architecture);
+    return view_parent_number(device, architecture, ask_architecture);
 }
 
 NVML(nvmlDeviceGetCudaComputeCapability, nvmlDevice_t device, int *major, int *minor)

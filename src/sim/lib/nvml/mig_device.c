@@ -63,7 +63,7 @@ NVML(nvmlDeviceGetMigDeviceHandleByIndex, nvmlDevice_t device, unsigned int inde
         return NVML_ERROR_NOT_SUPPORTED;
     if (!mig_device || index >= v.board->slices)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (!mig_device_at(&v.card, index, &gi, &ci) || !access_mig(v.machine, v.card.minor, gi, ci))
+    if (!access_mig_device_at(&v, index, &gi, &ci))
         return NVML_ERROR_NOT_FOUND;
     *mig_device = handle_mig(&v, gi, ci);
     return NVML_SUCCESS;

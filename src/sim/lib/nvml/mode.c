@@ -45,7 +45,7 @@ static nvmlReturn_t ask_persistence(const struct view *v, unsigned int *ret)
 
 NVML(nvmlDeviceGetPersistenceMode, nvmlDevice_t device, unsigned int *mode)
 {
-    return view_number(device, mode, ask_persistence);
+    return view_parent_number(device, mode, ask_persistence);
 }
 
 NVML(nvmlDeviceSetPersistenceMode, nvmlDevice_t device, unsigned int mode)
@@ -71,7 +71,7 @@ static nvmlReturn_t ask_compute_mode(const struct view *v, unsigned int *ret)
 
 NVML(nvmlDeviceGetComputeMode, nvmlDevice_t device, unsigned int *mode)
 {
-    return view_number(device, mode, ask_compute_mode);
+    return view_parent_number(device, mode, ask_compute_mode);
 }
 
 NVML(nvmlDeviceSetComputeMode, nvmlDevice_t device, unsigned int mode)
@@ -103,7 +103,7 @@ static nvmlReturn_t ask_disabled(const struct view *v, unsigned int *ret)
 
 NVML(nvmlDeviceGetDisplayMode, nvmlDevice_t device, unsigned int *mode)
 {
-    return view_number(device, mode, ask_disabled);
+    return view_parent_number(device, mode, ask_disabled);
 }
 NVML_ALSO(nvmlDeviceGetDisplayMode, nvmlDeviceGetDisplayActive);
 
