@@ -147,10 +147,14 @@ static bool has(int dir, const char *name)
     return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* An open-file lock can be asked for without taking it, so a look never makes a claim fail. */
+/*
+ * An open-file lock can be asked for without taking it, so a look never makes
+ * a claim fail; and read-only, so that a look is no IN_CLOSE_WRITE for those
+ * who wait for the supervisor's end.
+ */
 static int lock_is_held(int dir, struct err *e)
 {
-    auto_close int fd = openat(dir, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    auto_close int fd = openat(dir, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? 0 : err_sys(e, "cannot open lock");
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
