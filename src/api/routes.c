@@ -237,14 +237,14 @@ static enum MHD_Result collect(void *ctx, enum MHD_ValueKind kind, const char *k
 static int may(const struct route *route, struct route_call *c, struct err *e)
 {
     struct job_view v = { .id = 0 };
-    if (route->may == ANYBODY || c->who->is_operator)
+    if (route->may == ANYBODY || (route->may == OPERATOR && c->who->is_operator))
         return 0;
     if (route->may == OPERATOR)
         return err_set(e, -EPERM,
                        "only operators may change cards: root, and members of the group that "
                        "divvy.yaml names under operators");
     int r = c->ops->job(c->ctx, c->req->id, &v, e);
-    if (r == 0 && v.uid != c->who->uid)
+    if (r == 0 && !caller_owns(c->who, &v))
         return err_set(e, -EPERM, "job %" PRIu64 " is %s's; only they and operators may end it",
                        v.id, v.user);
     return r;

@@ -328,11 +328,27 @@ static void test_a_wait_ends_with_its_time(void **state)
     assert_non_null(strstr(body, "\"state\":\"pending\""));
 }
 
+static void test_who_hangs_up_waits_no_more(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    int fd = dial(d);
+    say(d, fd, "GET", "/v1/jobs/7/wait?timeout_ms=5000", "");
+    assert_true(api_timeout_us(d->api, d->now) > 0);
+    assert_int_equal(close(fd), 0);
+    turn(d);
+    d->job.state = JOB_COMPLETED;
+    api_job_changed(d->api, 7);
+    assert_int_equal(ask(d, "GET", "/v1/jobs/7", "", body), 200);
+}
+
 static void test_acting(void **state)
 {
     struct desk *d = *state;
     char body[8192];
     assert_int_equal(ask(d, "POST", "/v1/jobs/7/cancel", "", body), 200);
+    assert_int_equal(d->cancelled, 7);
+    assert_int_equal(ask(d, "POST", "/v1/jobs/8/cancel", "", body), 404);
     assert_int_equal(d->cancelled, 7);
     assert_int_equal(ask(d, "PATCH", "/v1/cards/0", "{\"mode\":\"slices\"}", body), 200);
     assert_int_equal(d->mode, MODE_SLICES);
@@ -379,6 +395,7 @@ int main(void)
         TEST(test_closing_with_an_answer_owed),
         TEST(test_waiting_for_a_job),
         TEST(test_a_wait_ends_with_its_time),
+        TEST(test_who_hangs_up_waits_no_more),
         TEST(test_acting),
         TEST(test_too_large_a_body),
         TEST(test_noise_breaks_nothing),
