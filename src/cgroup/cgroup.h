@@ -158,6 +158,14 @@ int cgroup_kill(const struct cgroup *c, struct err *e);
 #define CGROUP_EVERY_TASK UINT32_MAX
 int cgroup_signal(const struct cgroup *c, unsigned task, int sig, struct err *e);
 
+/*
+ * Descriptor that is readable when a task of the tree has reached its memory
+ * limit: on v1 the kernel kills one process of it, and the caller the others
+ * (where cgroup_usage says oom_kills; that may be moments later). -ENOTSUP
+ * where no task has a v1 limit: v2 kills the group by itself. Caller closes.
+ */
+int cgroup_oom_fd(const struct cgroup *c, int *ret_fd, struct err *e);
+
 /* What a task used so far. */
 struct cgroup_usage {
     uint64_t mem_peak_bytes; /* 0: not known */

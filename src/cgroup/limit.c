@@ -1,8 +1,10 @@
 #include "cgroup/cgroup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "base/cleanup.h"
 #include "cgroup/control.h"
@@ -151,6 +153,34 @@ int cgroup_limit(const struct cgroup *c, unsigned task, const struct cgroup_limi
             enforced |= (int)table[i].bit;
     }
     return enforced;
+}
+
+/* Tells eventfd `fd` of the memory events of one task; -ENOENT when it has no limit. */
+static int watch_oom(const struct cgroup *c, unsigned task, int fd)
+{
+    auto_free char *dir = control_task(c, CGROUP_MEMORY, task);
+    auto_free char *path = text_fmt("%s/memory.oom_control", dir);
+    auto_close int control = open(path, O_RDONLY | O_CLOEXEC);
+    if (control < 0)
+        return -errno;
+    auto_free char *line = text_fmt("%d %d", fd, control);
+    return control_write(dir, "cgroup.event_control", line);
+}
+
+int cgroup_oom_fd(const struct cgroup *c, int *ret_fd, struct err *e)
+{
+    if (!c->paths[CGROUP_MEMORY])
+        return err_set(e, -ENOTSUP, "there is no v1 memory controller");
+    auto_close int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        return err_sys(e, "cannot make an event descriptor");
+    bool any = false;
+    for (unsigned i = 0; i < c->tasks; i++)
+        any |= watch_oom(c, i, fd) == 0;
+    if (!any)
+        return err_set(e, -ENOTSUP, "no task has a memory limit that can be watched");
+    *ret_fd = take_fd(fd);
+    return 0;
 }
 
 static void usage_v2(const char *dir, struct cgroup_usage *ret)

@@ -10,12 +10,14 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/killpoint.h"
 #include "base/log.h"
 #include "supervise/loop.h"
 #include "supervise/verdict.h"
 
 #define HANGUP_GRACE_US (2 * CLOCK_SECOND)
 #define KILL_AGAIN_US (CLOCK_SECOND / 10)
+#define OOM_LOOK_US (CLOCK_SECOND / 100) /* between the kernel's word and its deed */
 #define CANNOT_KILL_US CLOCK_MINUTE
 #define WRITE_AGAIN_S 1
 
@@ -51,11 +53,8 @@ static void drop_held(struct attempt *a, enum exit_kind kind, const char *text)
 
 void attempt_begin_end(struct attempt *a, enum jobdir_stop why, int first_signal)
 {
-    if (a->stage > STAGE_RUNNING) {
-        if (a->stage == STAGE_ENDING && a->stop == JOBDIR_STOP_NONE && a->running > 0)
-            a->stop = why; /* asked for while a failed sibling was ending the others */
-        return;
-    }
+    if (a->stage > STAGE_RUNNING)
+        return; /* the first reason counts */
     a->stop = why;
     if (a->stage == STAGE_HELD) {
         drop_held(a, EXIT_NONE, "");
@@ -113,7 +112,7 @@ static int64_t limit_at(const struct attempt *a)
     return at;
 }
 
-int64_t attempt_deadline(const struct attempt *a)
+static int64_t stage_deadline(const struct attempt *a)
 {
     switch (a->stage) {
     case STAGE_HELD:
@@ -129,9 +128,33 @@ int64_t attempt_deadline(const struct attempt *a)
     return 0;
 }
 
+int64_t attempt_deadline(const struct attempt *a)
+{
+    int64_t at = stage_deadline(a);
+    return a->oom_us && (at == 0 || a->oom_us < at) ? a->oom_us : at;
+}
+
+void attempt_oom(struct attempt *a)
+{
+    a->oom_us = boot_us() + OOM_LOOK_US;
+}
+
+/* A task whose memory limit killed a part of it dies whole. */
+static void look_for_oom(struct attempt *a)
+{
+    a->oom_us = 0;
+    for (unsigned i = 0; i < a->spec->task_count; i++) {
+        struct job_exit ignored;
+        if (a->tasks[i].running && tree_usage(&a->tree, i, &ignored) > 0)
+            tree_kill_task(&a->tree, i);
+    }
+}
+
 void attempt_tick(struct attempt *a, int64_t now_us)
 {
-    int64_t at = attempt_deadline(a);
+    if (a->oom_us && now_us >= a->oom_us)
+        look_for_oom(a);
+    int64_t at = stage_deadline(a);
     if (at == 0 || now_us < at)
         return;
     if (a->stage == STAGE_HELD)
@@ -208,6 +231,7 @@ void attempt_release(struct attempt *a)
     if (nothing >= 0)
         (void)close(nothing); /* the tasks have it */
     attach_handed(&a->attach);
+    KILLPOINT(SUPERVISE_LETGO);
 }
 
 static int spawn_tasks(struct attempt *a, struct err *e)
@@ -247,6 +271,7 @@ static int begin(struct attempt *a, struct err *e)
     const struct jobdir_spec *s = a->spec;
     fill_started(a);
     int r = tree_open(s, &a->tree, &a->started, e);
+    KILLPOINT(SUPERVISE_TREE);
     if (r == 0 && s->job.attached && s->attach_socket)
         r = attach_listen(&a->attach, s->attach_socket, s->uid, s->gid, s->job.pty, e);
     else if (r == 0 && s->job.attached)
@@ -255,7 +280,9 @@ static int begin(struct attempt *a, struct err *e)
         r = spawn_tasks(a, e);
     if (r < 0)
         return r;
+    KILLPOINT(SUPERVISE_HELD);
     r = jobdir_write_started(a->dir, &a->started, e);
+    KILLPOINT(SUPERVISE_STARTED);
     if (r == 0 && !s->job.attached)
         attempt_release(a);
     return r;
@@ -303,8 +330,10 @@ static int finish(struct attempt *a, bool ran, struct err *e)
 {
     struct jobdir_exit x = { .tasks = NULL };
     fill_exit(a, &x);
+    KILLPOINT(SUPERVISE_OVER);
     tree_close(&a->tree);
     int r = write_exit(a, &x, ran, e);
+    KILLPOINT(SUPERVISE_EXIT);
     if (a->attach.path)
         attach_end(&a->attach, &x.job);
     jobdir_exit_done(&x);

@@ -42,6 +42,7 @@ struct attempt {
     enum jobdir_stop stop; /* why it ends; NONE for a failed sibling */
     int next_signal;       /* to send at next_us in STAGE_ENDING */
     int64_t next_us;       /* CLOCK_BOOTTIME; 0: nothing due */
+    int64_t oom_us;        /* when to look for what the memory limit killed; 0: not now */
     int64_t killed_us;     /* when KILL was first sent; 0: not yet */
     char trouble[256];     /* for the job's exit, when it is not the tasks' own */
     enum exit_kind trouble_kind;
@@ -58,6 +59,8 @@ int attempt_run(int dir, const struct jobdir_spec *spec, struct err *e);
 void attempt_begin_end(struct attempt *a, enum jobdir_stop why, int first_signal);
 void attempt_release(struct attempt *a);
 void attempt_reap(struct attempt *a);
+/* Some task has reached its memory limit; the kernel is about to kill one process of it. */
+void attempt_oom(struct attempt *a);
 void attempt_tick(struct attempt *a, int64_t now_us);
 int64_t attempt_deadline(const struct attempt *a);
 

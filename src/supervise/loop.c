@@ -12,7 +12,15 @@
 
 #include "base/cleanup.h"
 
-enum { FD_SIGNALS, FD_FOLDER, FD_TIMER, FD_TREE, FD_ATTACH, FD_COUNT = FD_ATTACH + ATTACH_FDS };
+enum {
+    FD_SIGNALS,
+    FD_FOLDER,
+    FD_TIMER,
+    FD_TREE,
+    FD_OOM,
+    FD_ATTACH,
+    FD_COUNT = FD_ATTACH + ATTACH_FDS
+};
 
 static int open_signals(struct err *e)
 {
@@ -112,13 +120,23 @@ static void fill_fds(const struct attempt *a, const struct loop *l, struct pollf
     fds[FD_TIMER] = (struct pollfd){ .fd = l->timer, .events = POLLIN };
     fds[FD_TREE] = (struct pollfd){ .fd = a->stage == STAGE_CLEARING ? a->tree.events : -1,
                                     .events = POLLPRI };
+    fds[FD_OOM] = (struct pollfd){ .fd = a->tree.oom, .events = POLLIN };
     attach_fds(&a->attach, &fds[FD_ATTACH]);
+}
+
+/* In STAGE_CLEARING each death may have been the last. */
+static void look_if_empty(struct attempt *a)
+{
+    if (a->stage == STAGE_CLEARING && a->killed_us && !tree_populated(&a->tree))
+        a->stage = STAGE_OVER;
 }
 
 static void turn(struct attempt *a, const struct loop *l, const struct pollfd *fds)
 {
-    if (fds[FD_SIGNALS].revents)
+    if (fds[FD_SIGNALS].revents) {
         take_signals(a, l->signals);
+        look_if_empty(a);
+    }
     if (fds[FD_FOLDER].revents) {
         drain(l->folder);
         look_for_stop(a);
@@ -127,8 +145,11 @@ static void turn(struct attempt *a, const struct loop *l, const struct pollfd *f
         drain(l->timer);
     if (fds[FD_TREE].revents) {
         tree_rearm(&a->tree);
-        if (!tree_populated(&a->tree))
-            a->stage = STAGE_OVER;
+        look_if_empty(a);
+    }
+    if (fds[FD_OOM].revents) {
+        drain(a->tree.oom);
+        attempt_oom(a);
     }
     take_attach(a, &fds[FD_ATTACH]);
     if (a->stage != STAGE_OVER)

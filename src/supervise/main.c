@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "base/killpoint.h"
 #include "base/log.h"
 #include "supervise/attempt.h"
 
@@ -96,6 +97,7 @@ static int supervise(int dir, struct err *e)
     int r = jobdir_claim(dir, &lock, e);
     if (r < 0)
         return r;
+    KILLPOINT(SUPERVISE_LOCKED);
     settle(dir);
     AUTO(jobdir_spec) struct jobdir_spec spec = { .job_id = 0 };
     struct err why = ERR_INIT;

@@ -92,6 +92,8 @@ int tree_open(const struct jobdir_spec *s, struct tree *t, struct jobdir_started
         ret->cgroup = cgroup_find_root(&t->cgroup, s->cgroup_root);
     FILL(ret->tracking, "%s", cgroup_kind_word(t->cgroup.kind));
     int r = set_limits(s, t, ret, e);
+    if (r == 0 && cgroup_oom_fd(&t->cgroup, &t->oom, NULL) < 0)
+        t->oom = -1;
     if (r == 0)
         r = close_gates(s, t, ret, e);
     if (r < 0)
@@ -108,6 +110,11 @@ void tree_signal(const struct tree *t, int sig)
         (void)cgroup_kill(&t->cgroup, NULL);
     else
         (void)cgroup_signal(&t->cgroup, CGROUP_EVERY_TASK, sig, NULL);
+}
+
+void tree_kill_task(const struct tree *t, unsigned task)
+{
+    (void)cgroup_signal(&t->cgroup, task, SIGKILL, NULL); /* what it misses is cleared at the end */
 }
 
 bool tree_populated(const struct tree *t)
@@ -141,6 +148,8 @@ void tree_close(struct tree *t)
         (void)cgroup_remove(&t->cgroup, NULL); /* the daemon removes what is still busy */
     if (t->events >= 0)
         (void)close(t->events); /* read only */
+    if (t->oom >= 0)
+        (void)close(t->oom); /* read only */
     cgroup_done(&t->cgroup);
-    t->events = -1;
+    t->events = t->oom = -1;
 }

@@ -14,11 +14,12 @@
 struct tree {
     struct cgroup cgroup; /* kind CGROUP_NONE: by descent */
     int events;           /* POLLPRI when the tree gets empty; -1: look by time */
+    int oom;              /* POLLIN when a memory limit is reached; -1: the kernel sees to it */
 };
 
 #define TREE_INIT                                                                                  \
     {                                                                                              \
-        .cgroup = CGROUP_INIT, .events = -1                                                        \
+        .cgroup = CGROUP_INIT, .events = -1, .oom = -1                                             \
     }
 
 /*
@@ -31,6 +32,8 @@ int tree_open(const struct jobdir_spec *s, struct tree *t, struct jobdir_started
               struct err *e);
 
 void tree_signal(const struct tree *t, int sig);
+/* The task alone; only with a cgroup. */
+void tree_kill_task(const struct tree *t, unsigned task);
 /* Is anything left? Reaped or not. */
 bool tree_populated(const struct tree *t);
 /* Takes note of an event on `events`, so that the next one is told. */

@@ -388,6 +388,17 @@ def test_memory_limit_is_an_oom(attempt):
 
 
 @needs_tree
+@pytest.mark.skipif(not V1_MEMORY.is_dir() and
+                    "memory" not in (UNIFIED / "cgroup.controllers").read_text() if UNIFIED else True,
+                    reason="no memory controller here")
+def test_memory_limit_ends_the_task_as_one(attempt):
+    """The process that eats is not the task's first; the first would wait for ever."""
+    end = attempt.run("sh", "-c", f"/usr/bin/python3 -c '{EAT}' & sleep 1000", cgroup=True, tasks=2,
+                      task={"limits": {"mem_bytes": 64 << 20}})
+    assert end["kind"] == "oom"
+
+
+@needs_tree
 def test_a_limit_without_its_controller_is_not_claimed(attempt):
     attempt.run("true", cgroup=False, task={"limits": {"mem_bytes": 64 << 20, "pids": 10}})
     task = attempt.read("started")["tasks"][0]
