@@ -154,7 +154,8 @@ static void explain_no_room(struct sched *s, const struct inventory *inv, const 
     tell_wait(s, inv, e, cards, n, now, x);
 }
 
-static void explain_draining(struct sched *s, const struct inventory *inv, struct now now,
+static void explain_draining(struct sched *s, const struct inventory *inv,
+                             const struct entry *holder, struct now now,
                              struct sched_explanation *x)
 {
     const struct reservation *res = &s->reservation;
@@ -164,7 +165,7 @@ static void explain_draining(struct sched *s, const struct inventory *inv, struc
     for (size_t i = 0; i < res->count && i < CARDS_TOLD; i++)
         text_addf(&t, i ? ", gpu%u" : "gpu%u", inv->cards[res->cards[i]].card.ordinal);
     text_addf(&t, " would do, but %s kept for #%" PRIu64, res->count == 1 ? "is" : "are",
-              res->entry->id);
+              holder->id);
     if (x->short_limit_us >= CLOCK_MINUTE) {
         text_add(&t, "; with a time limit of at most ");
         text_add_duration(&t, x->short_limit_us / CLOCK_MINUTE * CLOCK_MINUTE);
@@ -218,21 +219,21 @@ static void explain_pending(struct sched *s, const struct inventory *inv, const 
                             struct now now, struct sched_explanation *x)
 {
     struct err err = ERR_INIT;
-    if (ask(s, inv, e, true, now, &err) == PLACE_NOW) {
+    enum place_verdict verdict = ask(s, inv, e, true, now, &err);
+    if (verdict == PLACE_NOW) {
         explain_next(e, x);
         return;
     }
-    switch (ask(s, inv, e, false, now, &err)) {
-    case PLACE_NOW:
-        explain_draining(s, inv, now, x);
-        break;
-    case PLACE_LATER:
-        explain_no_room(s, inv, e, now, x);
-        break;
-    case PLACE_NEVER:
+    const struct entry *holder = s->reservation.entry;
+    if (holder)
+        verdict = ask(s, inv, e, false, now, &err);
+    if (holder && verdict == PLACE_NOW) {
+        explain_draining(s, inv, holder, now, x);
+    } else if (verdict == PLACE_NEVER) {
         x->why = WHY_NEVER;
         (void)snprintf(x->text, sizeof x->text, "%s", err.text); /* cut when too long */
-        break;
+    } else {
+        explain_no_room(s, inv, e, now, x);
     }
 }
 

@@ -427,17 +427,17 @@ static void add_conditions(struct text *sql, const struct job_query *q)
     text_addf(sql, " ORDER BY j.id DESC LIMIT %u", q->limit ? q->limit : 1000);
 }
 
-int store_each_job(struct store *s, const struct job_query *want, store_job_fn fn, void *arg,
+int store_each_job(struct store *s, const struct job_query *q, store_job_fn fn, void *arg,
                    struct err *e)
 {
     AUTO(text) struct text sql = TEXT_INIT;
     text_add(&sql, JOBS_WITH_LAST_ATTEMPT " WHERE 1");
-    add_conditions(&sql, want);
-    AUTO(query) struct query q;
-    query_open_once(&q, s, sql.buf);
-    if (want->account)
-        query_bind_text(&q, want->account);
-    return walk_jobs(&q, fn, arg, e);
+    add_conditions(&sql, q);
+    AUTO(query) struct query rows;
+    query_open_once(&rows, s, sql.buf);
+    if (q->account)
+        query_bind_text(&rows, q->account);
+    return walk_jobs(&rows, fn, arg, e);
 }
 
 int store_each_attempt(struct store *s, uint64_t id, store_attempt_fn fn, void *arg, struct err *e)

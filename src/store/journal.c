@@ -53,6 +53,7 @@ static int insert_step(struct store *s, uint64_t plan_id, size_t seq, const char
     return r < 0 ? r : 0;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): whose it is, its steps, when, and what comes of it */
 int store_add_plan(struct store *s, uint64_t job_id, uint32_t attempt, const char *who,
                    const char *const *steps, size_t count, struct now now, uint64_t *ret_plan_id,
                    struct err *e)
