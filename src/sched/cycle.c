@@ -54,6 +54,7 @@ static void does_not_fit(struct sched *s, const struct inventory *inv, struct en
     }
     question_set(s, q, ANSWER_NO, 0);
     s->passed_over = true;
+    s->holder_asked = true; /* if it gets the reservation now, its answer is known */
     if (!s->reservation.entry)
         (void)reserve_for(s, inv, e,
                           now); /* none can be named: the next one may have better luck */

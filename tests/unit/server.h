@@ -5,6 +5,8 @@
 #ifndef DIVVY_TESTS_SERVER_H
 #define DIVVY_TESTS_SERVER_H
 
+#include <stdlib.h>
+
 #include "boards.h"
 #include "model/charge.h"
 #include "sched/sched.h"
