@@ -27,7 +27,8 @@ def machine(box):
 
 @pytest.fixture
 def divvy(box, machine):
-    """divvyd on that machine, every card in pool queue and mode auto."""
+    """divvyd on that machine, every card in pool queue and mode auto, without a hold."""
+    box.divvy.configure("mode_hold: 0s\n")
     box.divvy.start()
     for card in range(2):
         box.divvy.run("pool", f"gpu{card}", "queue")

@@ -123,15 +123,17 @@ class Divvy:
         return self
 
     def start(self, *options, env=None):
-        """Starts divvyd and comes back when it answers."""
+        """Starts divvyd and comes back when it answers and has looked at the driver."""
         self.launch(*options, env=env)
-        until(self.answers, f"divvyd answers; it said:\n{self.said()}")
+        until(self.answers, "divvyd answers and knows its cards")
         return self
 
     def answers(self):
         if self.daemon.poll() is not None:
             raise Failed(f"divvyd ended with {self.daemon.returncode}; it said:\n{self.said()}")
-        return self.run("status", check=False).returncode == 0
+        done = self.run("status", "--json", check=False)
+        told = json.loads(done.stdout) if done.returncode == 0 else {"cards": 0}
+        return told["cards"] or told.get("driver_trouble")
 
     def said(self):
         return self.log.read_text(errors="replace") if self.log.exists() else ""
