@@ -11,6 +11,8 @@
 #define PER_UID_MAX 128u
 #define HALF_REQUEST_S 10u
 #define CONNECTION_MEMORY (16u * 1024u) /* headers and a piece of the body */
+#define BODY_SWALLOWED                                                                             \
+    (8u * 1024u * 1024u) /* read to the end and refused, so that the refusal is seen */
 #define ROUNDS_MAX 8
 
 struct now api_now(const struct api *api)
@@ -179,12 +181,12 @@ static bool announces_too_much(struct MHD_Connection *mhd)
 {
     const char *length = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length");
     uint64_t n = 0;
-    return length && (text_parse_u64(length, 0, API_BODY_MAX, "Content-Length", &n, NULL) < 0);
+    return length && (text_parse_u64(length, 0, BODY_SWALLOWED, "Content-Length", &n, NULL) < 0);
 }
 
 static void take_piece(struct api_request *req, const char *data, size_t *size)
 {
-    if (req->body.len + *size > API_BODY_MAX)
+    if (req->too_large || req->body.len + *size > API_BODY_MAX)
         req->too_large = true;
     else
         text_addn(&req->body, data, *size);

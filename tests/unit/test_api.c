@@ -362,10 +362,22 @@ static void test_too_large_a_body(void **state)
     struct desk *d = *state;
     char body[8192];
     auto_close int fd = dial(d);
-    const char *head = "POST /v1/jobs HTTP/1.1\r\nHost: divvy\r\nContent-Length: 2000000\r\n\r\n";
+    const char *head = "POST /v1/jobs HTTP/1.1\r\nHost: divvy\r\nContent-Length: 20000000\r\n\r\n";
     assert_int_equal(file_write_all(fd, head, strlen(head), NULL), 0);
     turn(d);
     assert_int_equal(hear(fd, body), 413);
+    auto_free char *much = mem_new(API_BODY_MAX + 2);
+    memset(much, ' ', API_BODY_MAX + 1);
+    auto_close int other = dial(d);
+    auto_free char *request =
+        text_fmt("POST /v1/jobs HTTP/1.1\r\nHost: divvy\r\nContent-Length: %zu\r\n\r\n%s",
+                 strlen(much), much);
+    for (size_t at = 0; at < strlen(request);) {
+        ssize_t n = send(other, request + at, strlen(request) - at, MSG_DONTWAIT);
+        at += n > 0 ? (size_t)n : 0;
+        turn(d);
+    }
+    assert_int_equal(hear(other, body), 413);
 }
 
 static void test_noise_breaks_nothing(void **state)
