@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 
+#include "base/killpoint.h"
 #include "base/log.h"
 #include "cgroup/stray.h"
 
@@ -135,14 +136,18 @@ static int launch(struct job *j, struct err *e)
     struct daemon *d = j->daemon;
     struct jobdir_spec spec = { .job_id = 0 };
     auto_free char *folder = jobdir_path(d->paths.jobs, j->id, j->attempt->number);
+    KILLPOINT(LAUNCH);
     int r = fill_spec(j, &spec, e);
     if (r == 0)
         r = jobdir_create(d->paths.jobs, &spec, e);
     jobdir_spec_done(&spec);
     if (r < 0 && r != -EEXIST)
         return r;
+    KILLPOINT(FOLDER_MADE);
     watch_folder(j, folder);
-    return spawn_supervisor(d, folder, e);
+    r = spawn_supervisor(d, folder, e);
+    KILLPOINT(SUPERVISOR_MADE);
+    return r;
 }
 
 static void fail_start(struct job *j, const struct err *why)
@@ -220,6 +225,7 @@ static void take_started(struct job *j, int dir)
         log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
     if (j->state == JOB_STARTING)
         (void)job_move(j, JOB_EV_STARTED, ""); /* a failed store starts over */
+    KILLPOINT(STARTED_READ);
     d->inventory_stale = true;
     jobdir_started_done(&s);
 }
@@ -277,6 +283,7 @@ static void take_end(struct job *j, int dir)
         take_vanished(j, dir, e.text);
         return;
     }
+    KILLPOINT(EXIT_READ);
     take_exit(j, &x.job, JOB_EV_EXITED);
     jobdir_exit_done(&x);
 }
@@ -345,9 +352,11 @@ static void write_stop(struct job *j)
     struct err e = ERR_INIT;
     auto_close int dir = -1;
     j->attempt->stop = false;
+    KILLPOINT(STOP);
     int r = jobdir_open(j->daemon->paths.jobs, j->id, j->attempt->number, &dir, &e);
     if (r == 0)
         r = jobdir_stop(dir, j->attempt->stop_reason, &e);
+    KILLPOINT(STOP_WRITTEN);
     if (r < 0 && r != -ENOENT)
         log_line(LOG_ERROR, "job %" PRIu64 " cannot be told to end: %s", j->id, e.text);
 }
@@ -356,8 +365,10 @@ static void forget(struct job *j)
 {
     struct err e = ERR_INIT;
     struct daemon *d = j->daemon;
+    KILLPOINT(FOLDER_REMOVE);
     if (j->attempts && jobdir_remove(d->paths.jobs, j->id, j->attempts, &e) < 0)
         log_line(LOG_WARN, "job %" PRIu64 ": %s", j->id, e.text);
+    KILLPOINT(FOLDER_REMOVED);
     if (j->attempt)
         attempt_free(j);
     (void)map_remove(&d->jobs, j->id); /* it is there */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/killpoint.h"
 #include "base/log.h"
 
 /* A job whose slices could not be cut is not tried again at once. */
@@ -209,7 +210,9 @@ void cuts_send(struct daemon *d)
     const struct step *s = apply_next(&d->cutting->attempt->cut);
     if (apply_needs_release(s))
         children_release(&d->children);
+    KILLPOINT(STEP_SEND);
     int r = children_step(&d->children, s, &e);
+    KILLPOINT(STEP_SENT);
     if (r == 0)
         d->send_step = false;
     else if (r != -EPIPE && r != -EBUSY)
@@ -219,6 +222,7 @@ void cuts_send(struct daemon *d)
 void cut_step_answer(struct daemon *d, int code, const struct step *done, const struct err *why)
 {
     struct job *j = d->cutting;
+    KILLPOINT(STEP_RESULT);
     d->cutting = NULL;
     d->send_step = false;
     if (!j || code == -ETIMEDOUT) {
@@ -264,6 +268,7 @@ static void cut_recover(struct job *j, const struct snapshot *s)
         cards_step_done(j->daemon, &done, j->id);
     cut_write(j, happened ? JOURNAL_DONE : JOURNAL_PLANNED);
     cut_settle(j);
+    KILLPOINT(CUT_RECOVERED);
 }
 
 void cuts_recover(struct daemon *d)

@@ -12,6 +12,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "base/file.h"
+#include "base/killpoint.h"
 #include "base/log.h"
 #include "config/board.h"
 
@@ -327,6 +328,7 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
         r = store_open(d->paths.state, clock_boot_id(), &d->store, e);
     if (r < 0)
         return r;
+    KILLPOINT(STORE_OPENED);
     isolation_open(d);
     r = gate_required(d, e);
     if (r == 0)
@@ -335,12 +337,14 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
         r = cards_load(d, e);
     if (r == 0)
         r = jobs_load(d, e);
+    KILLPOINT(LOADED);
     if (r == 0)
         r = children_start(d, e);
     if (r == 0)
         r = turn_open(d, e);
     if (r == 0)
         attempts_sweep(d);
+    KILLPOINT(SWEPT);
     return r;
 }
 

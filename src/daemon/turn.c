@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
+#include "base/killpoint.h"
 #include "base/log.h"
 
 #define ROUNDS_MAX 64
@@ -67,6 +68,7 @@ static void answer_all(struct daemon *d, const struct err *failed)
         }
         answer(o);
         free(o->note);
+        KILLPOINT(ANSWERED);
     }
     d->owed_count = 0;
 }
@@ -112,9 +114,13 @@ static bool round_done(struct daemon *d)
         jobs_schedule(d);
     if (!stalled)
         cuts_prepare(d);
-    if (store_is_open(d->store) && store_commit(d->store, &e) < 0) {
-        start_over(d, &e);
-        return false;
+    if (store_is_open(d->store)) {
+        KILLPOINT(COMMIT);
+        if (store_commit(d->store, &e) < 0) {
+            start_over(d, &e);
+            return false;
+        }
+        KILLPOINT(COMMITTED);
     }
     bool answered = d->owed_count > 0;
     answer_all(d, NULL);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/killpoint.h"
 #include "base/text.h"
 #include "driver/wire.h"
 #include "model/card_json.h"
@@ -121,12 +122,14 @@ static void say_snapshot(struct server *s, uint64_t seq, const struct driver_ski
 {
     struct err e = ERR_INIT;
     AUTO(snapshot) struct snapshot snap = SNAPSHOT_INIT;
+    KILLPOINT(WATCH_LOOK);
     int code = need_driver(s, &e);
     if (code == 0)
         code = driver_snapshot(s->d, skip, n, &snap, &e);
     say(s, message("begin", seq));
     for (size_t i = 0; i < snap.card_count && !s->gone; i++)
         say_card(s, seq, &snap.cards[i]);
+    KILLPOINT(WATCH_TOLD);
     json_t *j = result("snapshot", seq, code, &e);
     json_put_i64(j, "taken_boot_us", snap.taken.boot_us);
     json_put_i64(j, "taken_wall_us", snap.taken.wall_us);
@@ -142,8 +145,10 @@ static void do_step(struct server *s, uint64_t seq, json_t *step_json)
     int code = step_from_json(step_json, &step, &e);
     if (code == 0)
         code = need_driver(s, &e);
+    KILLPOINT(ACT_STEP);
     if (code == 0)
         code = driver_step(s->d, &step, &step, &e);
+    KILLPOINT(ACT_DONE);
     json_t *j = result("step", seq, code, &e);
     json_put(j, "step", step_to_json(&step));
     say(s, j);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/killpoint.h"
 #include "jobdir/record.h"
 #include "jobdir/spec.h"
 
@@ -123,6 +124,7 @@ int jobdir_create(const char *jobs, const struct jobdir_spec *spec, struct err *
     const char *name = path + strlen(jobs) + 1;
     auto_free char *temporary = text_fmt(TEMPORARY "%s", name);
     r = fill_new(parent, temporary, spec, e);
+    KILLPOINT(FOLDER_FILLED);
     if (r == 0 && renameat2(parent, temporary, parent, name, RENAME_NOREPLACE) < 0)
         r = err_sys(e, "cannot rename the new folder");
     if (r < 0) {
@@ -267,6 +269,7 @@ int jobdir_remove(const char *jobs, uint64_t job_id, uint32_t attempt, struct er
     /* Under another name first: a folder that lost only `started` would look new. */
     if (renameat(parent, path + strlen(jobs) + 1, parent, gone) < 0 && errno != ENOENT)
         return err_sys(e, "cannot rename %s", path);
+    KILLPOINT(FOLDER_RENAMED);
     return file_remove_tree(parent, gone, e);
 }
 
