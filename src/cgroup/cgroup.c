@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -13,6 +14,8 @@
 
 #define SELF "self"
 #define SELF_AT "self:"
+#define REMOVE_TRIES 200
+#define REMOVE_WAIT_NS 5000000
 
 static const char *const controllers[] = { "memory", "cpu", "cpuset", "pids" };
 
@@ -121,6 +124,25 @@ static int make_tasks(const struct cgroup *c, enum cgroup_hierarchy h, struct er
     return r;
 }
 
+/*
+ * Linux 6.16 compares the kill count of the cgroup that a child is cloned into
+ * with its parent's: a tree is never used again after a kill.
+ */
+static int remove_old(const struct cgroup *c, struct err *e)
+{
+    const char *path = c->paths[control_tracking(c)];
+    auto_free char *payload = control_payload(c, control_tracking(c));
+    if (access(c->self ? payload : path, F_OK) < 0)
+        return 0;
+    int r = cgroup_remove(c, e);
+    for (int tries = 0; r == -EBUSY && tries < REMOVE_TRIES; tries++) {
+        (void)cgroup_kill(c, NULL); /* it is seen by the next try */
+        (void)nanosleep(&(struct timespec){ .tv_nsec = REMOVE_WAIT_NS }, NULL); /* short is fine */
+        r = cgroup_remove(c, e);
+    }
+    return r;
+}
+
 static int make_tree(const struct cgroup_host *h, const struct cgroup *c, struct err *e)
 {
     enum cgroup_hierarchy tracking = control_tracking(c);
@@ -138,6 +160,9 @@ int cgroup_create(const struct cgroup_host *h, const char *root, const char *nam
 {
     AUTO(cgroup) struct cgroup c = CGROUP_INIT;
     int r = locate(h, root, name, &c, e);
+    if (r < 0)
+        return r;
+    r = remove_old(&c, e);
     if (r < 0)
         return r;
     c.tasks = tasks;

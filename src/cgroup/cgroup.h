@@ -90,9 +90,11 @@ struct cgroup {
     }
 
 /*
- * Makes the tree, or completes one that is there (a supervisor that died
- * before `started`). On failure nothing of what it made is left, and `ret` is
- * untouched. With CGROUP_NONE: -ENOTSUP with the host's reason.
+ * Makes the tree. One that is there, of a supervisor that died before it
+ * started anything, is killed and removed first (a second at most, else
+ * -EBUSY): a cgroup that was killed once may kill what is born in it later.
+ * On failure nothing of what it made is left, and `ret` is untouched. With
+ * CGROUP_NONE: -ENOTSUP with the host's reason.
  */
 int cgroup_create(const struct cgroup_host *h, const char *root, const char *name, unsigned tasks,
                   struct cgroup *ret, struct err *e);

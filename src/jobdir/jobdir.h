@@ -164,7 +164,11 @@ int jobdir_create(const char *jobs, const struct jobdir_spec *spec, struct err *
 /* Directory descriptor, close-on-exec. -ENOENT. Caller closes. */
 int jobdir_open(const char *jobs, uint64_t job_id, uint32_t attempt, int *ret_dir, struct err *e);
 
-/* Which files there are, and whether somebody holds the lock. Negative: cannot be told. */
+/*
+ * Which files there are, and whether somebody holds the lock. Negative: cannot
+ * be told. A child that was just forked holds it for a moment after its
+ * supervisor was killed: look again after IN_CLOSE_WRITE, or some milliseconds.
+ */
 int jobdir_state(int dir, struct err *e);
 const char *jobdir_state_word(enum jobdir_state s);
 

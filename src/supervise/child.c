@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -22,6 +23,42 @@ static _Noreturn void give_up(const struct child *c, int value, const char *text
     (void)snprintf(report.text, sizeof report.text, "%s", text); /* cut when too long */
     (void)!write(c->told, &report, sizeof report); /* nobody listens: nobody is left to tell */
     _exit(126);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static void close_between(int first, int last)
+{
+    if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
+        return;
+    for (int fd = first; fd <= last && fd < 1024; fd++) /* kernels before 5.9 */
+        (void)close(fd);
+}
+
+/*
+ * The rest is the supervisor's. Its lock above all: held here, a supervisor
+ * that died would seem to live until this child has seen that it died.
+ */
+static void close_others(const struct child *c)
+{
+    int keep[3 + CHILD_PROCS_MAX];
+    size_t count = 0;
+    keep[count++] = c->go;
+    keep[count++] = c->told;
+    if (c->script >= 0)
+        keep[count++] = c->script;
+    for (int i = 0; i < c->procs_count; i++)
+        keep[count++] = c->procs[i];
+    qsort(keep, count, sizeof *keep, by_number);
+    int next = 3;
+    for (size_t i = 0; i < count; i++) {
+        close_between(next, keep[i] - 1);
+        next = keep[i] + 1;
+    }
+    close_between(next, INT_MAX);
 }
 
 static int enter_cgroups(const struct child *c, struct err *e)
@@ -242,7 +279,9 @@ void child_run(const struct child *c)
 {
     struct err e = ERR_INIT;
     int streams[3];
-    char byte = 0;
+    char byte = CHILD_BORN;
+    (void)send(c->go, &byte, 1, MSG_NOSIGNAL); /* a supervisor that is gone is seen below */
+    close_others(c);
     if (prepare(c, &e) < 0)
         give_up(c, 126, e.text);
     int got = wait_for_go(c->go, &byte, streams);

@@ -6,8 +6,10 @@
 
 #include "jobdir/jobdir.h"
 
+#define CHILD_BORN 'b' /* the child's first word on `go` */
 #define CHILD_GO 'g'
 #define CHILD_GO_TERMINAL 't'
+#define CHILD_PROCS_MAX 16
 
 struct child {
     const struct jobdir_spec *spec;

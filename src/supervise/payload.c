@@ -104,6 +104,8 @@ struct plan {
     char **env;
 };
 
+_Static_assert(CHILD_PROCS_MAX >= CGROUP_HIERARCHIES, "a child keeps one descriptor of each");
+
 static pid_t start_child(const struct plan *plan, bool into, struct err *e)
 {
     int procs[CGROUP_HIERARCHIES];
@@ -122,7 +124,6 @@ static pid_t start_child(const struct plan *plan, bool into, struct err *e)
                                .told = plan->told[1],
                                .procs = procs,
                                .procs_count = count };
-        (void)close(plan->go[0]); /* or the supervisor's death would not be seen */
         child_run(&child);
     }
     for (int i = 0; i < count; i++)
@@ -132,38 +133,64 @@ static pid_t start_child(const struct plan *plan, bool into, struct err *e)
     return pid;
 }
 
-static pid_t start(const struct plan *plan, struct err *e)
+/* The child's first word; none when it was killed at birth. */
+static bool was_born(int go)
 {
-    pid_t pid = plan->into >= 0 ? start_child(plan, true, NULL) : -ENOSYS;
-    return pid > 0 ? pid : start_child(plan, false, e);
+    char byte;
+    ssize_t n;
+    do
+        n = recv(go, &byte, 1, 0);
+    while (n < 0 && errno == EINTR);
+    return n == 1;
+}
+
+static int try_spawn(struct plan *plan, bool into, struct payload_process *ret, struct err *e)
+{
+    int r = open_channels(plan->go, plan->told, e);
+    if (r < 0)
+        return r;
+    pid_t pid = start_child(plan, into, e);
+    (void)close(plan->go[1]); /* the child's ends */
+    (void)close(plan->told[1]);
+    if (pid > 0 && was_born(plan->go[0])) {
+        *ret = (struct payload_process){ .pid = pid, .go = plan->go[0], .told = plan->told[0] };
+        return 0;
+    }
+    (void)close(plan->go[0]); /* there is nobody at the other end */
+    (void)close(plan->told[0]);
+    if (pid < 0)
+        return (int)pid;
+    (void)waitpid(pid, NULL, 0);
+    return err_set(e, -ESRCH, "the task's process was killed before it did anything");
+}
+
+/*
+ * Born in its cgroup where that works. It does not on old kernels; and Linux
+ * since 6.16 kills what is cloned into another cgroup when the supervisor's own
+ * was killed by cgroup.kill at any time before.
+ */
+static int spawn(struct plan *plan, struct payload_process *ret, struct err *e)
+{
+    if (plan->into >= 0 && try_spawn(plan, true, ret, NULL) == 0)
+        return 0;
+    return try_spawn(plan, false, ret, e);
 }
 
 int payload_spawn(const struct payload *p, struct payload_process *ret, struct err *e)
 {
     auto_close int into = -1;
     auto_close int script = -1;
-    struct plan plan = { .p = p };
     int r = script_file(&p->spec->job, &script, e);
-    if (r == 0)
-        r = open_channels(plan.go, plan.told, e);
     if (r < 0)
         return r;
     if (p->cgroup->kind != CGROUP_NONE && cgroup_task_fd(p->cgroup, p->task, &into, NULL) < 0)
         into = -1;
-    plan.into = into;
-    plan.script = script;
-    plan.env = payload_environment(p->spec, p->task);
-    pid_t pid = start(&plan, e);
+    struct plan plan = {
+        .p = p, .into = into, .script = script, .env = payload_environment(p->spec, p->task)
+    };
+    r = spawn(&plan, ret, e);
     strv_free(plan.env);
-    (void)close(plan.go[1]); /* the child's ends */
-    (void)close(plan.told[1]);
-    *ret = (struct payload_process){ .pid = pid, .go = plan.go[0], .told = plan.told[0] };
-    if (pid > 0)
-        return 0;
-    payload_drop(ret);
-    (void)close(ret->told); /* there is nobody to tell */
-    *ret = (struct payload_process)PAYLOAD_PROCESS_INIT;
-    return (int)pid;
+    return r;
 }
 
 int payload_release(struct payload_process *c, const int streams[3], bool terminal, struct err *e)

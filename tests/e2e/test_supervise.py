@@ -3,6 +3,7 @@ import fcntl
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -303,11 +304,68 @@ def test_killed_before_the_release_runs_nothing(attempt):
     assert not (attempt.work / "ran").exists()
 
 
+@needs_tree
+def test_supervisor_whose_cgroup_was_killed_once(attempt):
+    """Linux since 6.16 then kills at birth what is cloned into another cgroup."""
+    own = UNIFIED / attempt.tree[1:] / "own"
+    own.mkdir(parents=True)
+    (own / "cgroup.kill").write_text("1")
+    attempt.write("sh", "-c", "echo ran", cgroup=True)
+    subprocess.run(["sh", "-c", f"echo 0 > {own}/cgroup.procs && exec {SUPERVISE} {attempt.dir}"],
+                   check=True)
+    assert attempt.read("exit")["job"]["kind"] == "exited"
+    assert attempt.output() == "ran\n"
+
+
 def running(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.parametrize("cgroup", [False, pytest.param(True, marks=needs_tree)])
+def test_killed_anywhere_it_never_runs_twice(attempt, cgroup):
+    """Kills the supervisor after a random while, over its whole life; the seed is printed."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    ends = set()
+    for _ in range(40):
+        attempt.write("sh", "-c", f"echo ran >> {attempt.work}/ran", cgroup=cgroup).start()
+        time.sleep(chance.uniform(0, 0.03))
+        attempt.process.kill()
+        attempt.process.wait()
+        attempt.process.stdout.close()
+        until(lambda: not lock_is_held(attempt.dir / "lock"), "a child just forked lets go, too")
+        if not attempt.read("started"):
+            assert attempt.output("ran") == "" and attempt.read("exit") is None
+            ends.add("new")
+            end = attempt.start().finish()
+            assert end["kind"] == "exited", end
+        elif not attempt.read("exit"):
+            ends.add("dead")
+            assert attempt.start().process.wait(harness.PATIENCE) == 3
+            clear(attempt)
+        else:
+            ends.add("ended")
+        assert attempt.output("ran").count("ran") <= 1
+        if attempt.read("exit"):
+            assert attempt.output("ran") == "ran\n", attempt.read("exit")
+        (attempt.work / "ran").unlink(missing_ok=True)
+        shutil.rmtree(attempt.dir)
+    print(f"killed while it was {', '.join(sorted(ends))}")
+
+
+def clear(attempt):
+    """What divvyd does with an attempt whose supervisor died."""
+    payload = UNIFIED / attempt.tree[1:] / "7.1/payload" if UNIFIED else None
+    if payload and payload.exists():
+        (payload / "cgroup.kill").write_text("1")
+        until(lambda: "populated 0" in (payload / "cgroup.events").read_text(), "the tree is empty")
+    for pid in attempt.alive():
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not attempt.alive(), "what was killed is gone")
 
 
 # ---- the user ---------------------------------------------------------------
