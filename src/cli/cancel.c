@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/ids.h"
@@ -23,14 +22,6 @@ static const struct argp_option options[] = {
     { 0 },
 };
 
-static void take_name(char *ret, size_t size, const char *name, struct argp_state *state)
-{
-    if (strlen(name) >= size)
-        argp_error(state, "'%.32s…' is too long for a name; at most %zu bytes work", name,
-                   size - 1);
-    (void)snprintf(ret, size, "%s", name); /* it fits: argp_error does not come back */
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct cancel_call *c = state->input;
@@ -41,22 +32,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         c->filter.uid = getuid();
         return 0;
     case 'u':
-        take_name(c->filter.user, sizeof c->filter.user, arg, state);
+        verb_take_name(c->filter.user, sizeof c->filter.user, arg);
         return 0;
     case 'A':
-        take_name(c->filter.account, sizeof c->filter.account, arg, state);
+        verb_take_name(c->filter.account, sizeof c->filter.account, arg);
         return 0;
     case 'w':
         c->filter.states = 1u << JOB_PENDING;
         return 0;
     case ARGP_KEY_ARG:
-        ids_take(&c->jobs, arg, state);
+        ids_take(&c->jobs, arg);
         return 0;
     case ARGP_KEY_END:
         if (!c->jobs.count && !c->by_filter)
-            argp_error(state, "which job? divvy cancel 41, or --mine");
+            verb_refuse("which job? divvy cancel 41, or --mine");
         if (c->jobs.count && c->by_filter)
-            argp_error(state, "either numbers of jobs, or --mine, --user and --account");
+            verb_refuse("either numbers of jobs, or --mine, --user and --account");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -15,7 +15,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (key != ARGP_KEY_ARG)
         return ARGP_ERR_UNKNOWN;
     if (c->count == sizeof c->words / sizeof *c->words)
-        argp_error(state, "too many cards; 'all' means every one");
+        verb_refuse("too many cards; 'all' means every one");
     c->words[c->count++] = arg;
     return 0;
 }

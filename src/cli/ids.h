@@ -13,7 +13,7 @@ struct ids {
 
 void ids_done(struct ids *l);
 
-/* For a verb's argp parser, on ARGP_KEY_ARG: appends; exits through argp_error for no number. */
-void ids_take(struct ids *l, const char *word, struct argp_state *state);
+/* For a verb's parser, on ARGP_KEY_ARG: appends; what is no number ends in verb_refuse. */
+void ids_take(struct ids *l, const char *word);
 
 #endif

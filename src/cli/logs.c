@@ -38,19 +38,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'n':
         if (text_parse_u64(arg, 0, UINT32_MAX, "--lines", &c->lines, &e) < 0)
-            argp_error(state, "%s", e.text);
+            verb_refuse("%s", e.text);
         return 0;
     case 'T':
         if (text_parse_u64(arg, 0, REQUEST_TASKS_MAX - 1, "--task", &c->task, &e) < 0)
-            argp_error(state, "%s", e.text);
+            verb_refuse("%s", e.text);
         return 0;
     case ARGP_KEY_ARG:
-        ids_take(&c->jobs, arg, state);
+        ids_take(&c->jobs, arg);
         if (c->jobs.count > 1)
-            argp_error(state, "one job at a time");
+            verb_refuse("one job at a time");
         return 0;
     case ARGP_KEY_NO_ARGS:
-        argp_error(state, "of which job? divvy logs 41");
+        verb_refuse("of which job? divvy logs 41");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -31,7 +31,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (key != ARGP_KEY_ARG)
         return ARGP_ERR_UNKNOWN;
     if (c->card)
-        argp_error(state, "one card at a time, not '%s' as well", arg);
+        verb_refuse("one card at a time, not '%s' as well", arg);
     c->card = arg;
     return 0;
 }

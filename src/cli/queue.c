@@ -1,4 +1,3 @@
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -37,33 +36,25 @@ static uint32_t state_bit(const char *word)
     return job_state_parse(word, &state) < 0 ? 0 : 1u << state;
 }
 
-static void unknown_state(struct argp_state *state, const char *word)
+static void unknown_state(const char *word)
 {
     const char *names[JOB_STATES];
     for (int i = 0; i < JOB_STATES; i++)
         names[i] = job_state_word((enum job_state)i);
     const char *near = nearest_name(word, names, JOB_STATES);
-    argp_error(state, "'%s' is no state%s%s", word, near ? "; did you mean " : "",
-               near ? near : "");
+    verb_refuse("'%.32s' is no state%s%s%s", word, near ? "; did you mean " : "", near ? near : "",
+                near ? "?" : "");
 }
 
-static void add_states(struct queue_call *c, const char *arg, struct argp_state *state)
+static void add_states(struct queue_call *c, const char *arg)
 {
     auto_free char *words = text_dup(arg);
     char *save = NULL;
     for (char *w = strtok_r(words, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         if (!state_bit(w))
-            unknown_state(state, w);
+            unknown_state(w);
         c->filter.states |= state_bit(w);
     }
-}
-
-static void take_name(char *ret, size_t size, const char *name, struct argp_state *state)
-{
-    if (strlen(name) >= size)
-        argp_error(state, "'%.32s…' is too long for a name; at most %zu bytes work", name,
-                   size - 1);
-    (void)snprintf(ret, size, "%s", name); /* it fits: argp_error does not come back */
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -75,13 +66,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         c->filter.uid = getuid();
         return 0;
     case 'u':
-        take_name(c->filter.user, sizeof c->filter.user, arg, state);
+        verb_take_name(c->filter.user, sizeof c->filter.user, arg);
         return 0;
     case 'A':
-        take_name(c->filter.account, sizeof c->filter.account, arg, state);
+        verb_take_name(c->filter.account, sizeof c->filter.account, arg);
         return 0;
     case 't':
-        add_states(c, arg, state);
+        add_states(c, arg);
         return 0;
     case 'a':
         c->filter.states = (1u << JOB_STATES) - 1;

@@ -8,9 +8,9 @@ static const char doc[] =
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     if (key == ARGP_KEY_ARG)
-        ids_take(state->input, arg, state);
+        ids_take(state->input, arg);
     else if (key == ARGP_KEY_NO_ARGS)
-        argp_error(state, "which job? divvy show 41");
+        verb_refuse("which job? divvy show 41");
     return key == ARGP_KEY_ARG ? 0 : ARGP_ERR_UNKNOWN;
 }
 

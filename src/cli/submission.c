@@ -44,7 +44,7 @@ static int read_script(const char *path, char **ret_text, size_t *ret_len, struc
     if (r < 0)
         return err_set(e, -EINVAL, "cannot read the script %.200s: %s", path, strerror(-r));
     if (memchr(*ret_text, '\0', *ret_len)) {
-        free(*ret_text);
+        free(take_ptr(*ret_text));
         return err_set(e, -EINVAL,
                        "%.200s is a program and no script; submit it as a command: divvy submit -- "
                        "%s%.200s",
@@ -90,10 +90,9 @@ static int make_spec(struct submission *s, const char *script, bool attached, st
     if (!cwd)
         return err_set(e, -EINVAL, "the working directory is gone: %s; change to another one",
                        strerror(errno));
-    static char *nothing[] = { NULL };
     struct submit_place where = { .cwd = cwd,
                                   .environ_ = environ,
-                                  .command = s->command ? s->command : nothing,
+                                  .command = s->command,
                                   .script = script,
                                   .attached = attached,
                                   .account_hint = getenv("DIVVY_ACCOUNT") };
@@ -117,7 +116,10 @@ int submission_spec(const struct session *session, struct submission *s, bool ma
     struct err e = ERR_INIT;
     AUTO(job_options) struct job_options below = JOB_OPTIONS_INIT;
     int r = 0;
-    if (may_be_script && s->command && !s->quoted) {
+    if (!s->command)
+        return verb_usage(session, "which command? divvy %s -- ./train.sh%s", session->verb,
+                          may_be_script ? ", or a script: divvy submit train.sh" : "");
+    if (may_be_script && !s->quoted) {
         r = read_script(s->command[0], &script, &len, &e);
         if (r == 0)
             r = take_script_options(s->command[0], script, len, &words, &below, &e);

@@ -7,72 +7,7 @@
 #include <unistd.h>
 
 #include "cli/table.h"
-
-#define KEY_ROOT 0x1001
-#define KEY_JSON 0x1002
-
-static const struct argp_option common_options[] = {
-    { NULL, 0, NULL, 0, "Everywhere:", 90 },
-    { "root", KEY_ROOT, "DIR", 0, "talk to the Divvy of this root (also: DIVVY_ROOT)", 90 },
-    { "json", KEY_JSON, NULL, 0, "print JSON: all that is shown, and more", 90 },
-    { 0 },
-};
-
-static error_t parse_common(int key, char *arg, struct argp_state *state)
-{
-    struct session *s = state->input;
-    switch (key) {
-    case KEY_ROOT:
-        free(s->root);
-        s->root = text_dup(arg);
-        return 0;
-    case KEY_JSON:
-        s->json = true;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp common_argp = {
-    common_options, parse_common, NULL, NULL, NULL, NULL, NULL
-};
-
-/* argp hands one input to one parser: this pair tells the child and the verb's own apart. */
-struct inputs {
-    struct session *session;
-    void *arg;
-    argp_parser_t parser;
-};
-
-static error_t parse_verb(int key, char *arg, struct argp_state *state)
-{
-    struct inputs *in = state->input;
-    if (key == ARGP_KEY_INIT) {
-        state->child_inputs[0] = in->session;
-        return 0;
-    }
-    if (!in->parser)
-        return ARGP_ERR_UNKNOWN;
-    state->input = in->arg;
-    error_t r = in->parser(key, arg, state);
-    state->input = in;
-    return r;
-}
-
-void verb_parse(struct session *s, const struct argp_option *options, argp_parser_t parser,
-                const char *args, const char *doc, int argc, char **argv, unsigned flags, void *arg)
-{
-    static const struct argp_child children[] = { { &common_argp, 0, NULL, 0 }, { 0 } };
-    struct argp argp = { options, parse_verb, args, doc, children, NULL, NULL };
-    struct inputs in = { s, arg, parser };
-    auto_free char *name = text_fmt("divvy %s", s->verb);
-    char *first = argv[0];
-    argv[0] = name;
-    argp_err_exit_status = s->own_failure ? s->own_failure : STATUS_USAGE;
-    (void)argp_parse(&argp, argc, argv, flags, NULL, &in); /* exits where it fails */
-    argv[0] = first;
-}
+#include "config/nearest.h"
 
 /* Long sentences are broken to the width of a terminal, and go on below their first word. */
 static void print_error(const char *words)
@@ -159,4 +94,157 @@ int verb_print_json(json_t *j)
     text_add(&t, s ? s : "null");
     text_add(&t, "\n");
     return verb_print(&t);
+}
+
+#define KEY_ROOT 0x1001
+#define KEY_JSON 0x1002
+#define KEY_USAGE 0x1003
+
+static const struct argp_option common_options[] = {
+    { NULL, 0, NULL, 0, "Everywhere:", 90 },
+    { "root", KEY_ROOT, "DIR", 0, "talk to the Divvy of this root (also: DIVVY_ROOT)", 90 },
+    { "json", KEY_JSON, NULL, 0, "print JSON: all that is shown, and more", 90 },
+    { "help", 'h', NULL, 0, "this text", 90 },
+    { NULL, '?', NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 90 },
+    { "usage", KEY_USAGE, NULL, 0, "the same in short", 90 },
+    { 0 },
+};
+
+/* One parse: the verb's own parser and what it shares with all. */
+struct parse {
+    struct session *session;
+    const struct argp *argp;
+    const char *name; /* "divvy submit" */
+    void *arg;
+    argp_parser_t parser;
+};
+
+static const struct parse *current; /* for verb_refuse, which has argp's state alone */
+
+static void help(const struct parse *p, unsigned flags)
+{
+    argp_help(p->argp, stdout, flags, (char *)p->name);
+    exit(fflush(stdout) == 0 ? STATUS_OK : STATUS_REFUSED);
+}
+
+static error_t parse_common(int key, char *arg, struct argp_state *state)
+{
+    const struct parse *p = state->input;
+    switch (key) {
+    case KEY_ROOT:
+        free(p->session->root);
+        p->session->root = text_dup(arg);
+        return 0;
+    case KEY_JSON:
+        p->session->json = true;
+        return 0;
+    case 'h':
+        help(p, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC);
+        return 0;
+    case KEY_USAGE:
+        help(p, ARGP_HELP_USAGE);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp common_argp = {
+    common_options, parse_common, NULL, NULL, NULL, NULL, NULL
+};
+
+/* The option that a word begins with, in the verb's table or the common one. */
+static const struct argp_option *find_option(const struct argp_option *table, const char *word)
+{
+    size_t len = strcspn(word + 2, "=");
+    for (const struct argp_option *o = table; o && (o->name || o->key || o->doc); o++)
+        if (word[1] == '-' ? o->name && strlen(o->name) == len && !strncmp(o->name, word + 2, len)
+                           : o->key == word[1])
+            return o;
+    return NULL;
+}
+
+static const char *nearest_option(const struct argp_option *own, const char *word)
+{
+    const char *names[96];
+    size_t n = 0;
+    auto_free char *given = text_dup(word + strspn(word, "-"));
+    given[strcspn(given, "=")] = '\0';
+    for (const struct argp_option *o = own; o && (o->name || o->key || o->doc); o++)
+        if (o->name && n < 90)
+            names[n++] = o->name;
+    for (const struct argp_option *o = common_options; o->name || o->key || o->doc; o++)
+        if (o->name)
+            names[n++] = o->name;
+    return nearest_name(given, names, n);
+}
+
+/* What was wrong with the word at which argp stopped. */
+static int explain(const struct parse *p, const char *word)
+{
+    const struct session *s = p->session;
+    if (word[0] != '-' || !word[1])
+        return verb_usage(s, "'%.64s' is one argument too many; '%s --help' tells what it takes",
+                          word, p->name);
+    const struct argp_option *o = find_option(p->argp->options, word);
+    if (!o)
+        o = find_option(common_options, word);
+    if (o && o->name)
+        return verb_usage(s, "--%s %s", o->name, o->arg ? "needs a value" : "takes no value");
+    const char *near = word[1] == '-' ? nearest_option(p->argp->options, word) : NULL;
+    if (near)
+        return verb_usage(s, "there is no option '%.64s'; did you mean --%s?", word, near);
+    return verb_usage(s, "there is no option '%.64s'; '%s --help' lists them", word, p->name);
+}
+
+/* argp hands one input to one parser; the verb's own gets the verb's. */
+static error_t parse_verb(int key, char *arg, struct argp_state *state)
+{
+    struct parse *p = state->input;
+    if (key == ARGP_KEY_INIT) {
+        state->child_inputs[0] = p;
+        return 0;
+    }
+    if (key == ARGP_KEY_ERROR)
+        exit(explain(p, state->argv[state->next - 1]));
+    if (!p->parser)
+        return ARGP_ERR_UNKNOWN;
+    state->input = p->arg;
+    error_t r = p->parser(key, arg, state);
+    state->input = p;
+    return r;
+}
+
+void verb_parse(struct session *s, const struct argp_option *options, argp_parser_t parser,
+                const char *args, const char *doc, int argc, char **argv, unsigned flags, void *arg)
+{
+    static const struct argp_child children[] = { { &common_argp, 0, NULL, 0 }, { 0 } };
+    struct argp argp = { options, parse_verb, args, doc, children, NULL, NULL };
+    auto_free char *name = text_fmt("divvy %s", s->verb);
+    struct parse p = { s, &argp, name, arg, parser };
+    int at = 0;
+    current = &p;
+    /* Its own messages and help would be in another tone, and know no nearest option. */
+    error_t r = argp_parse(&argp, argc, argv, flags | ARGP_NO_ERRS | ARGP_NO_HELP, &at, &p);
+    if (r == 0 && at > 0 && at < argc)
+        exit(explain(&p, argv[at]));
+    current = NULL;
+}
+
+void verb_refuse(const char *fmt, ...)
+{
+    auto_free char *words = NULL;
+    va_list ap;
+    va_start(ap, fmt);
+    if (vasprintf(&words, fmt, ap) < 0)
+        abort(); /* out of memory: as in base/text.h */
+    va_end(ap);
+    exit(verb_usage(current->session, "%s", words));
+}
+
+void verb_take_name(char *ret, size_t size, const char *name)
+{
+    if (strlen(name) >= size)
+        verb_refuse("'%.32s…' is too long for a name; at most %zu bytes work", name, size - 1);
+    memcpy(ret, name, strlen(name) + 1);
 }

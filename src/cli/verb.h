@@ -49,11 +49,18 @@ const char *verb_nearest(const char *name);
 /*
  * Parses a verb's options: its own table, and --root, --json, --help. `arg`
  * goes to the parser as state->input. On bad options prints and exits with
- * STATUS_USAGE (or own_failure).
+ * STATUS_USAGE (or own_failure). Parsers refuse with verb_refuse, never with
+ * argp_error, which is silent here.
  */
 void verb_parse(struct session *s, const struct argp_option *options, argp_parser_t parser,
                 const char *args, const char *doc, int argc, char **argv, unsigned flags,
                 void *arg);
+
+/* For parsers: prints "divvy: text" and exits as bad options do. */
+void verb_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* For parsers: a user's or an account's name of less than `size` bytes. */
+void verb_take_name(char *ret, size_t size, const char *name);
 
 /* Prints "divvy: text" to standard error and returns the status of that kind of failure. */
 int verb_fail(const struct session *s, const struct err *e);

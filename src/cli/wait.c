@@ -26,13 +26,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'T':
         if (text_parse_duration(arg, "--timeout", &c->timeout_us, &e) < 0)
-            argp_error(state, "%s", e.text);
+            verb_refuse("%s", e.text);
         return 0;
     case ARGP_KEY_ARG:
-        ids_take(&c->jobs, arg, state);
+        ids_take(&c->jobs, arg);
         return 0;
     case ARGP_KEY_NO_ARGS:
-        argp_error(state, "for which job? divvy wait 41");
+        verb_refuse("for which job? divvy wait 41");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
