@@ -12,13 +12,19 @@ the test ends: not a process, not a file.
 
 Programs come from the build folder that DIVVY_BUILD names.
 """
+import fcntl
 import json
 import os
 import pathlib
+import pty
+import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
@@ -53,6 +59,34 @@ def until(true, what, patience=PATIENCE, every=0.02):
         if time.monotonic() > end:
             raise Failed(f"not within {patience:g} s: {what}")
         time.sleep(every)
+
+
+def on_terminal(command, env, columns=80, lines=50, enough=None, patience=PATIENCE):
+    """
+    Runs a program on a terminal of its own until it ends, or until enough(what
+    was drawn) is true, and gives that, without the escape sequences.
+    """
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(str(command[0]), [str(word) for word in command], {**env, "TERM": "linux"})
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    drawn, end = "", time.monotonic() + patience
+    try:
+        while time.monotonic() < end and not (enough and enough(drawn)):
+            if select.select([terminal], [], [], 0.2)[0]:
+                try:
+                    drawn += re.sub(r"\x1b[\[(][0-9;?]*[A-Za-z]", "" if not enough else " ",
+                                    os.read(terminal, 65536).decode(errors="replace"))
+                except OSError:
+                    break  # it ended, and its terminal with it
+    finally:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    return drawn.replace("\r\n", "\n")
 
 
 def processes_with(name, value):

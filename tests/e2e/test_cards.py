@@ -15,7 +15,15 @@ def test_gpus_without_a_daemon(box, machine):
     assert not any(card["owners_known"] for card in seen)
     shown = box.divvy.run("gpus").stdout
     assert shown.count("A100-SXM4-80GB") == 2
-    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert "\x1b" not in shown, "colours belong on terminals"
+
+
+def test_a_terminal_gets_a_picture_in_80_columns(box, divvy):
+    job = divvy.submit("--slice", "2g.20gb", "--", "true")
+    divvy.wait(job)
+    drawn = harness.on_terminal([harness.PROGRAMS / "divvy", "gpus"], divvy.env, columns=80)
+    assert "2g.20gb" in drawn and "A100-SXM4-80GB" in drawn
+    assert all(len(line) <= 80 for line in drawn.splitlines()), drawn
 
 
 def test_a_new_card_is_watched_not_touched(box, machine):

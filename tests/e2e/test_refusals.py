@@ -12,7 +12,7 @@ def refused(divvy, *words, says=(), **more):
     """Runs and expects one sentence on standard error; gives it."""
     done = divvy.run(*words, check=False, **more)
     assert done.returncode != 0, done.stdout
-    assert done.stderr.startswith(("divvy: ", "divvyd: ")), done.stderr
+    assert done.stderr.startswith(("divvy: ", f"divvy {words[0]}: ")), done.stderr
     for word in says:
         assert word in done.stderr, done.stderr
     return done.stderr

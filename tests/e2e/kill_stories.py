@@ -1,0 +1,121 @@
+"""kill_stories.py - what is going on when something is killed.
+
+A story is a generator on a World: what comes before its `yield` happens in
+peace, what comes after is killed into, at every point that it passes. It says
+what each job should come to (World.job) and leaves the waiting and the
+checking to others. To have a feature killed into, add a story.
+"""
+import harness
+
+PROBE = harness.PROGRAMS / "divvy-probe"
+STORIES = {}
+
+
+def story(**world):
+    """The arguments of its World."""
+    def add(function):
+        STORIES[function.__name__] = (function, world)
+        return function
+    return add
+
+
+@story()
+def cut(w):
+    """A slice of a card that has never been cut; the job uses it and fails in its own way."""
+    yield
+    w.job("cut", "--slice", "2g.20gb", body=f"{PROBE} --seconds 0 >/dev/null; exit 7",
+          states=["failed"], exits=7)
+
+
+@story()
+def idle_slice(w):
+    """The slice is there already."""
+    w.job("before", "--slice", "2g.20gb")
+    w.settle()
+    yield
+    w.job("again", "--slice", "2g.20gb", body=f"exec {PROBE} --seconds 0")
+
+
+@story()
+def whole_card(w):
+    """A whole card out of one with idle slices: they go, and MIG with them."""
+    w.job("first", "--slice", "3g.40gb")
+    w.job("second", "--slice", "1g.10gb")
+    w.settle()
+    yield
+    w.job("whole", "--gpus", "1", body=f"exec {PROBE} --seconds 0")
+
+
+@story()
+def cancel_pending(w):
+    """Cancelled while another job has the card."""
+    other = w.job("other", "--gpus", "1", body=f"until [ -e {w.out}/go ]; do sleep 0.02; done")
+    w.reach(other, "running")
+    yield
+    w.cancel(w.job("waits", "--gpus", "1", states=["cancelled"]))
+    (w.out / "go").touch()
+
+
+@story()
+def cancel_preparing(w):
+    """Cancelled while its slices are cut: each step takes a while."""
+    w.box.machine.sim("fault", "gpu0", "slow:5")
+    yield
+    job = w.job("cut", "--slice", "1g.10gb", states=["cancelled", "completed"])
+    w.reach(job, "preparing")
+    w.cancel(job)
+    w.box.machine.sim("fault", "gpu0", "none")
+
+
+@story()
+def cancel_running(w):
+    """Cancelled while it runs, with a child of its own that would stay."""
+    yield
+    job = w.job("runs", "--slice", "1g.10gb", states=["cancelled"],
+                body="sleep 600 & sleep 600; wait")
+    w.reach(job, "running")
+    w.cancel(job)
+
+
+@story()
+def time_limit(w):
+    """Longer than it may."""
+    yield
+    w.job("long", "--slice", "1g.10gb", "--time", "1s", body="sleep 600", states=["timeout"])
+
+
+@story()
+def failing_cut(w):
+    """The second step fails, what was done is undone, and the job waits its turn again."""
+    w.job("before", "--slice", "1g.10gb")
+    w.settle()
+    w.box.machine.sim("fault", "gpu0", "create-fails:2")
+    yield
+    job = w.job("fails", "--slice", "2g.20gb", states=["cancelled", "completed"])
+    w.until(lambda: w.rows("SELECT 1 FROM attempts WHERE outcome IS NOT NULL AND job_id = ?",
+                           job.id)
+            or w.state(job) in harness.ENDED, "the cut failed or went through")
+    w.cancel(job)
+
+
+@story()
+def two_tasks(w):
+    """Two slices, a task on each."""
+    yield
+    w.job("pair", "--slice", "1g.10gb:2", tasks=2, body=f"exec {PROBE} --seconds 0")
+
+
+@story()
+def queue_of_four(w):
+    """More than the card can take at once."""
+    yield
+    for i in range(4):
+        w.job(f"job{i}", "--slice", "3g.40gb")
+
+
+@story()
+def run_client(w):
+    """divvy run: the client talks to divvyd and then to the supervisor."""
+    yield
+    w.attach("attached", "--slice", "1g.10gb", body="echo hello; exit 5", states=["failed"], exits=5)
+    w.see_off("attached")

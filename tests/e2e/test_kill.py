@@ -1,0 +1,99 @@
+"""Kill every process at every point of every story, and see that nothing is lost.
+
+Points are named in src/base/killpoint.h, stories in kill_stories.py, and what
+must be true afterwards in invariants.py. Each story is first told in peace:
+that says which points it passes, and how often. Then it is told once for each
+of these passes, with the process that passes there killed.
+
+By hand, one of them:  tests/e2e/kill_one.py STORY POINT[:PASS]
+"""
+import concurrent.futures
+import functools
+import os
+
+import pytest
+
+import harness
+from kill_stories import STORIES
+from kill_world import World, points
+
+PASSES = 6           # of one point in one story; beyond these the last one, too
+WORKERS = 2 * (os.cpu_count() or 1)  # most of a telling is waiting
+
+
+def tell(story, *arms):
+    """Tells it with these (point, pass) armed; gives {point: passes}, [points that killed]."""
+    function, world = STORIES[story]
+    with World(**world) as w:
+        w.start()
+        told = function(w)
+        next(told)
+        w.record()
+        for point, passes in arms:
+            w.arm(point, passes)
+        for _ in told:
+            raise AssertionError(f"{story} yields twice")
+        w.settle()
+        passed, killed = w.passed(), w.killed()
+        said = w.stop()
+        if said:
+            raise harness.Failed("\n".join(said))
+        return passed, killed
+
+
+@functools.lru_cache(maxsize=None)
+def in_peace(story):
+    passed, _ = tell(story)
+    return passed
+
+
+def passes_to_kill(count):
+    return sorted({*range(1, min(count, PASSES) + 1), count})
+
+
+def killed_everywhere(story):
+    """Failures, as sentences, and the points at which something did die."""
+    cases = [(point, n) for point, count in in_peace(story).items() for n in passes_to_kill(count)]
+    failures, died = [], set()
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        running = {pool.submit(tell, story, case): case for case in cases}
+        for done in concurrent.futures.as_completed(running):
+            point, n = running[done]
+            try:
+                died.update(done.result()[1])
+            except Exception as failure:  # whatever it was, the others go on
+                failures.append(f"{story} killed at {point}:{n}: {failure}")
+    return failures, died
+
+
+@pytest.fixture(scope="module")
+def died():
+    """Points at which something died in some story of this run."""
+    return set()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kill_points_are_built():
+    if not in_peace("cut"):
+        pytest.skip("this build has no kill points (meson: -Dkillpoints=true)")
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_killed_anywhere(story, died):
+    failures, points_of_it = killed_everywhere(story)
+    died |= points_of_it
+    assert not failures, "\n\n".join(failures)
+
+
+def test_every_point_was_killed_at(died):
+    if len(died) == 0:
+        pytest.skip("the stories were not told in this run")
+    assert sorted(set(points()) - died) == []
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("point", ["COMMITTED:2", "STEP_SENT:1", "ACT_DONE:1", "SUPERVISE_HELD:1",
+                                   "FOLDER_REMOVE:1"])
+def test_killed_at_a_few(point):
+    name, _, n = point.partition(":")
+    assert name in tell("cut", (name, int(n)))[1]
