@@ -269,6 +269,12 @@ static nvmlReturn_t ask_ci_profile(const struct library *lib, nvmlGpuInstance_t 
     return r;
 }
 
+static void name_part(char name[PROFILE_NAME_SIZE], unsigned int slices, const char *whole)
+{
+    auto_free char *s = text_fmt("%uc.%s", slices, whole);
+    (void)snprintf(name, PROFILE_NAME_SIZE, "%.31s", s);
+}
+
 static void add_ci(struct profile *p, unsigned int index, const struct told *t)
 {
     struct ci_profile *ci = &p->cis[p->ci_count++];
@@ -281,7 +287,7 @@ static void add_ci(struct profile *p, unsigned int index, const struct told *t)
     else if (t->slices == p->slices)
         memcpy(ci->name, p->name, sizeof ci->name);
     else
-        (void)snprintf(ci->name, sizeof ci->name, "%uc.%.24s", t->slices, p->name);
+        name_part(ci->name, t->slices, p->name);
 }
 
 void driver_learn_cis(struct driver *d, struct known_card *k, nvmlGpuInstance_t gi,

@@ -97,7 +97,8 @@ static inline struct inventory_card *inventory_add(struct inventory *inv, struct
 {
     struct inventory_card *cards = mem_new((inv->card_count + 1) * sizeof *cards);
     if (inv->card_count)
-        memcpy(cards, inv->cards, inv->card_count * sizeof *cards);
+        if (inv->card_count)
+            memcpy(cards, inv->cards, inv->card_count * sizeof *cards);
     free(inv->cards);
     inv->cards = cards;
     struct inventory_card *c = &cards[inv->card_count];
