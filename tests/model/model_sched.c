@@ -42,6 +42,7 @@ enum phase { UNBORN = 0, WAITS, HELD, RUNS, OVER };
 struct job {
     enum phase phase;
     uint32_t account;
+    uint64_t order;
     struct request request;
     int64_t limit_us, runs_us, ends_us, promised_us, held_until_us;
 };
@@ -52,7 +53,7 @@ struct world {
     struct sched_policy policy;
     struct now now;
     struct job jobs[JOBS_MAX];
-    uint64_t last_id;
+    uint64_t last_id, last_order;
     uint64_t reserved; /* who had the reservation after the last cycle */
     uint64_t digest;   /* of all starts */
     const char *wrong;
@@ -150,11 +151,11 @@ static void tell(const struct world *w, uint64_t id, const char *what, const cha
 static void check_order(struct world *w, uint64_t id)
 {
     const struct job *j = &w->jobs[id];
-    for (uint64_t k = 1; k < id; k++) {
+    for (uint64_t k = 1; k <= w->last_id; k++) {
         const struct job *other = &w->jobs[k];
         bool as_short = j->limit_us == 0 || (other->limit_us && other->limit_us <= j->limit_us);
-        if (other->phase == WAITS && other->account == j->account && as_short &&
-            request_same(&other->request, &j->request))
+        if (other->phase == WAITS && other->order < j->order && other->account == j->account &&
+            as_short && request_same(&other->request, &j->request))
             wrong(w, id, "overtook an equal job of its account");
     }
 }
@@ -235,9 +236,10 @@ static void check_nothing_idles(struct world *w)
 /* Within an account the first come goes first: a reservation behind it begins anew. */
 static void come_back(struct world *w, uint64_t id)
 {
-    w->jobs[id].phase = WAITS;
-    if (id < w->reserved && w->jobs[id].account == w->jobs[w->reserved].account)
-        w->jobs[w->reserved].promised_us = 0;
+    struct job *j = &w->jobs[id], *first = &w->jobs[w->reserved];
+    j->phase = WAITS;
+    if (w->reserved && j->order < first->order && j->account == first->account)
+        first->promised_us = 0;
 }
 
 static void release_due(struct world *w)
@@ -309,14 +311,25 @@ static void pass(struct world *w, int64_t us)
         go_to(w, until);
 }
 
+/* Ids rise; only the one test that goes on for long sets old ones free. */
+static uint64_t free_id(struct world *w)
+{
+    for (uint64_t id = 1; id <= w->last_id; id++)
+        if (w->jobs[id].phase == UNBORN)
+            return id;
+    assert_true(w->last_id + 1 < JOBS_MAX);
+    return ++w->last_id;
+}
+
 static void submit(struct world *w, const struct event *ev)
 {
     struct place_rules rules = { .mode_hold_us = w->policy.mode_hold_us };
     if (place_possible(&w->inv, &ev->request, &rules, NULL) == PLACE_NEVER)
         return;
-    uint64_t id = ++w->last_id;
+    uint64_t id = free_id(w);
     AUTO(text) struct text t = TEXT_INIT;
     w->jobs[id] = (struct job){ .phase = WAITS,
+                                .order = ++w->last_order,
                                 .account = ev->account,
                                 .request = ev->request,
                                 .limit_us = ev->limit_us,
@@ -326,6 +339,7 @@ static void submit(struct world *w, const struct event *ev)
               (double)ev->limit_us / (double)CLOCK_MINUTE, (double)ev->us / (double)CLOCK_MINUTE);
     tell(w, id, "asks for", t.buf);
     struct sched_job job = { .id = id,
+                             .order = w->last_order,
                              .account = account_names[ev->account],
                              .request = &w->jobs[id].request,
                              .limit_us = ev->limit_us };
@@ -491,11 +505,82 @@ static void a_wide_job_does_not_starve_behind_small_ones(void **state)
     }
 }
 
+/* ---- shares ------------------------------------------------------------------ */
+
+static const double weights[ACCOUNTS] = { 1, 2, 4 };
+
+/* Each account has something waiting at any time: jobs of its own size, longer ones for the later. */
+static void keep_waiting(struct world *w, struct dice *d)
+{
+    static const char *const profiles[ACCOUNTS] = { "3g.40gb", "1g.10gb", "2g.20gb" };
+    uint32_t waiting[ACCOUNTS] = { 0 };
+    for (uint64_t id = 1; id <= w->last_id; id++) {
+        struct job *j = &w->jobs[id];
+        waiting[j->account] += j->phase == WAITS;
+        if (j->phase == OVER)
+            j->phase = UNBORN;
+    }
+    for (uint32_t a = 0; a < ACCOUNTS; a++) {
+        struct event ev = { .account = a, .request = ask_slices(profiles[a], 1) };
+        ev.us = (int64_t)(1 + dice_below(d, 60 * (a + 1))) * CLOCK_MINUTE;
+        ev.limit_us = ev.us;
+        while (waiting[a]++ < 12)
+            submit(w, &ev);
+    }
+}
+
+static void add_held(struct world *w, double held[ACCOUNTS])
+{
+    for (int a = 0; a < ACCOUNTS; a++) {
+        struct sched_account got;
+        assert_true(sched_account(w->queue, account_names[a], w->now, &got));
+        held[a] += (double)got.running_ppm;
+    }
+}
+
+static void share_server(struct world *w, uint64_t seed)
+{
+    world_init(w, seed, false);
+    w->policy.mode_hold_us = 0;
+    sched_set_policy(w->queue, &w->policy, w->now);
+    for (size_t i = 0; i < w->inv.card_count; i++)
+        w->inv.cards[i].mode = w->inv.cards[i].card.mig_capable ? MODE_SLICES : MODE_WHOLE;
+    for (int a = 0; a < ACCOUNTS; a++)
+        sched_set_weight(w->queue, account_names[a], weights[a]);
+}
+
+/* What each gets of a full server is as its weight, whatever lengths and sizes its jobs have. */
+static void a_full_server_is_shared_by_weight(void **state)
+{
+    (void)state;
+    static struct world w;
+    struct dice d = dice_new(11);
+    double held[ACCOUNTS] = { 0 }, sum = 0;
+    share_server(&w, dice_roll(&d));
+    for (int i = 0; i < 1200 && !w.wrong; i++) {
+        keep_waiting(&w, &d);
+        pass(&w, 5 * CLOCK_MINUTE);
+        if (i > 200)
+            add_held(&w, held);
+    }
+    if (w.wrong)
+        fail_msg("job %d %s", (int)w.wrong_id, w.wrong);
+    for (int a = 0; a < ACCOUNTS; a++)
+        sum += held[a];
+    for (int a = 0; a < ACCOUNTS; a++) {
+        double got = held[a] / sum, due = weights[a] / 7;
+        printf("# %s: due %.3f of the server, got %.3f\n", account_names[a], due, got);
+        assert_true(got > due * 0.9 && got < due * 1.1);
+    }
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_streams_keep_every_promise),
         cmocka_unit_test(a_wide_job_does_not_starve_behind_small_ones),
+        cmocka_unit_test(a_full_server_is_shared_by_weight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
