@@ -41,6 +41,15 @@ nvmlReturn_t core_shutdown(void)
     return rc;
 }
 
+/* Unloaded: whoever opens the library again and again must not find its mappings still there. */
+__attribute__((destructor)) static void core_unload(void)
+{
+    if (init_count > 0)
+        return; /* the program ends inside: its threads may still be */
+    machine_close(machine);
+    machine = NULL;
+}
+
 struct machine *core_machine(void)
 {
     (void)pthread_mutex_lock(&init_lock);
