@@ -3,8 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,10 +31,21 @@ char *control_read(const char *dir, const char *name)
     return file_read(AT_FDCWD, path, CONTROL_BYTES_MAX, &text, NULL, NULL) < 0 ? NULL : text;
 }
 
+static bool read_number(const char *text, uint64_t *ret)
+{
+    char *end = NULL;
+    errno = 0;
+    uint64_t n = strtoull(text, &end, 10);
+    if (end == text || errno != 0)
+        return false; /* "max", or nothing */
+    *ret = n;
+    return true;
+}
+
 bool control_read_u64(const char *dir, const char *name, uint64_t *ret)
 {
     auto_free char *text = control_read(dir, name);
-    return text && sscanf(text, "%" SCNu64, ret) == 1;
+    return text && read_number(text, ret);
 }
 
 bool control_read_key(const char *dir, const char *name, const char *key, uint64_t *ret)
@@ -46,7 +55,7 @@ bool control_read_key(const char *dir, const char *name, const char *key, uint64
     for (char *line = text; line && *line;
          line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
         if (strncmp(line, key, len) == 0 && line[len] == ' ')
-            return sscanf(line + len, "%" SCNu64, ret) == 1;
+            return read_number(line + len, ret);
     return false;
 }
 

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -79,19 +78,36 @@ int gate_grant_path(struct gate *g, const char *path, struct err *e)
     return gate_grant(g, major(st.st_rdev), minor(st.st_rdev), e);
 }
 
+/* A number at the beginning of *p, which moves behind it. */
+static bool take_number(const char **p, uint32_t *ret)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long n = strtoul(*p, &end, 10);
+    if (end == *p || errno != 0 || n > UINT32_MAX)
+        return false;
+    *p = end;
+    *ret = (uint32_t)n;
+    return true;
+}
+
+/* A line "195 nvidia-frontend": the number, when the name is NVIDIA's. */
+static bool is_nvidias(const char *line, uint32_t *ret_major)
+{
+    return take_number(&line, ret_major) && text_starts(line + strspn(line, " "), "nvidia");
+}
+
 /* Lines "195 nvidia-frontend" between "Character devices:" and "Block devices:". */
 static int close_listed(struct gate *g, const char *text, struct err *e)
 {
     bool character = false;
     for (const char *line = text; line && *line;) {
         uint32_t number;
-        char name[64];
         if (text_starts(line, "Character devices:"))
             character = true;
         else if (text_starts(line, "Block devices:"))
             character = false;
-        else if (character && sscanf(line, "%" SCNu32 " %63s", &number, name) == 2 &&
-                 text_starts(name, "nvidia")) {
+        else if (character && is_nvidias(line, &number)) {
             int r = gate_close_major(g, number, e);
             if (r < 0)
                 return r;
@@ -109,6 +125,12 @@ static char *read_at(int dir, const char *folder, const char *name)
     return file_read(dir, path, 4096, &text, NULL, NULL) < 0 ? NULL : text;
 }
 
+/* "226:128" */
+static bool read_device(const char *text, uint32_t *ret_major, uint32_t *ret_minor)
+{
+    return take_number(&text, ret_major) && *text++ == ':' && take_number(&text, ret_minor);
+}
+
 static int close_drm(struct gate *g, const char *driver_root, struct err *e)
 {
     auto_free char *path = file_under(driver_root, "/sys/class/drm");
@@ -120,7 +142,7 @@ static int close_drm(struct gate *g, const char *driver_root, struct err *e)
         auto_free char *numbers = read_at(dirfd(d), entry->d_name, "dev");
         uint32_t major, minor;
         if (!vendor || !text_starts(vendor, "0x10de") || !numbers ||
-            sscanf(numbers, "%" SCNu32 ":%" SCNu32, &major, &minor) != 2)
+            !read_device(numbers, &major, &minor))
             continue;
         int r = gate_close_node(g, major, minor, e);
         if (r < 0)

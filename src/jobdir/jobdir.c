@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -305,8 +305,7 @@ uint64_t jobdir_start_ticks(pid_t pid)
     const char *p = strrchr(stat, ')'); /* a name may hold blanks and brackets */
     for (int field = 2; p && field < 22; field++)
         p = strchr(p + 1, ' ');
-    uint64_t ticks = 0;
-    return p && sscanf(p, " %" SCNu64, &ticks) == 1 ? ticks : 0;
+    return p ? strtoull(p, NULL, 10) : 0; /* 0 also for what is no number */
 }
 
 bool jobdir_process_lives(const struct jobdir_process *p)

@@ -145,7 +145,7 @@ int jobdir_exit_from_json(json_t *j, struct jobdir_exit *ret, struct err *e)
     if (r < 0)
         return r;
     struct fields f;
-    AUTO(jobdir_exit) struct jobdir_exit x = { .tasks = NULL };
+    struct jobdir_exit x = { .tasks = NULL };
     fields_open(&f, j, "exit", e);
     json_t *job = fields_object(&f, "job", FIELD_REQUIRED);
     json_t *tasks = fields_array(&f, "tasks", FIELD_OPTIONAL, REQUEST_TASKS_MAX);
@@ -157,8 +157,8 @@ int jobdir_exit_from_json(json_t *j, struct jobdir_exit *ret, struct err *e)
         r = exit_from_json(json_array_get(tasks, i), &x.tasks[x.task_count++], e);
     }
     if (r < 0)
-        return r;
-    *ret = x;
-    x = (struct jobdir_exit){ .tasks = NULL };
-    return 0;
+        jobdir_exit_done(&x);
+    else
+        *ret = x;
+    return r;
 }

@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -24,14 +24,14 @@ static void add(struct family *f, int proc, const char *name)
 {
     auto_free char *path = text_fmt("%s/stat", name);
     auto_free char *stat = NULL;
-    int parent;
     if (file_read(proc, path, 8192, &stat, NULL, NULL) < 0)
-        return; /* gone meanwhile */
-    const char *p = strrchr(stat, ')');
-    if (!p || sscanf(p, ") %*c %d", &parent) != 1)
+        return;                         /* gone meanwhile */
+    const char *p = strrchr(stat, ')'); /* then " S 1234": the state, the parent */
+    if (!p || strlen(p) < 5)
         return;
     ARRAY_ROOM(f->all, f->alloc, f->count + 1);
-    f->all[f->count++] = (struct relation){ .pid = atoi(name), .parent = parent };
+    f->all[f->count++] = (struct relation){ .pid = (pid_t)strtol(name, NULL, 10),
+                                            .parent = (pid_t)strtol(p + 4, NULL, 10) };
 }
 
 static bool is_below(const struct family *f, pid_t parent, pid_t top)
