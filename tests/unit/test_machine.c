@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -173,8 +174,10 @@ static void a_killed_writer_leaves_the_old_or_the_new_state(void **state)
     for (int round = 0; round < 60; round++) {
         pid_t child = fork();
         assert_true(child >= 0);
-        if (child == 0)
+        if (child == 0) {
+            (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* else a failed test would leave it behind */
             write_for_ever();
+        }
         uint64_t started = machine_version(machine);
         while (machine_version(machine) < started + 1 + (uint64_t)(round % 7))
             assert_true(both_agree(&seen));
@@ -219,6 +222,7 @@ static void a_hanging_card_holds_its_callers_until_it_is_let_go(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         machine_gate(machine, 0, &c);
         _exit(write(pipes[1], "x", 1) == 1 ? 0 : 1);
     }
