@@ -15,7 +15,7 @@
 #include "../unit/dice.h"
 #include "../unit/server.h"
 
-#define STREAMS 400
+#define STREAMS 250
 #define EVENTS 70
 #define JOBS_MAX 128
 #define ACCOUNTS 3

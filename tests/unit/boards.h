@@ -5,6 +5,7 @@
 #define DIVVY_TESTS_BOARDS_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"

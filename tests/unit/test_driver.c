@@ -305,6 +305,81 @@ static void test_an_event_tells_card_and_xid(void **state)
     assert_string_equal(ev.uuid, s.cards[1].uuid);
 }
 
+static bool a_board(const char *name, uint32_t pci_device_id, struct board *ret, void *arg)
+{
+    int *asked = arg;
+    assert_string_equal(name, "NVIDIA A100-SXM4-40GB");
+    assert_int_equal(pci_device_id, 0x20B010DE);
+    ++*asked;
+    ret->units = 8;
+    ret->slices = 7;
+    ret->profile_count = 1;
+    ret->profiles[0] = (struct profile){ .id = 9, .slices = 3, .units = 4, .name = "3g.20gb" };
+    return true;
+}
+
+/* Names, codes and structures differ from branch to branch; what comes out does not. */
+static void cut_on(const char *version)
+{
+    auto_free char *words = text_fmt("up --driver=%s a100-40gb", version);
+    sim(words);
+    AUTO_PTR(driver_close) struct driver *d = open_driver();
+    AUTO(snapshot) struct snapshot before = look(d);
+    struct err e;
+    assert_string_equal(before.driver_version, version);
+    assert_int_equal(turn(d, &before.cards[0], true, &e), 0);
+    AUTO(snapshot) struct snapshot on = look(d);
+    const struct profile *p = board_profile_by_name(&on.cards[0].board, "2g.10gb");
+    assert_non_null(p);
+    assert_int_equal(p->id, 14);
+    assert_int_equal(p->start_count, 3);
+    assert_non_null(board_profile_by_name(&on.cards[0].board, "1g.5gb+me"));
+    assert_int_equal(on.cards[0].board.units, 8);
+    struct step made = cut(d, &on.cards[0], "2g.10gb", 4);
+    AUTO(snapshot) struct snapshot s = look(d);
+    assert_int_equal(s.cards[0].slice_count, 1);
+    assert_true(s.cards[0].slices[0].full);
+    assert_string_equal(s.cards[0].slices[0].uuid, made.uuid);
+    assert_true(s.cards[0].known & KNOW_MEMORY && s.cards[0].known & KNOW_TEMPERATURE);
+    struct step back;
+    assert_true(step_reverse(&made, &back));
+    assert_int_equal(step(d, &back, &e), 0);
+    sim("down");
+}
+
+static void test_drivers_of_all_branches_are_understood(void **state)
+{
+    (void)state;
+    static const char *const versions[] = { "470.256.02", "525.147.05", "535.309.01",
+                                            "550.163.01", "580.65.06",  "610.57.04" };
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+        cut_on(versions[i]);
+}
+
+static void test_geometry_that_is_not_told_is_asked_of_the_caller(void **state)
+{
+    (void)state;
+    int asked = 0;
+    struct driver *d = NULL;
+    struct err e = ERR_INIT;
+    struct driver_options o = { .board = a_board, .board_arg = &asked };
+    sim("up --driver=535.309.01 a100-40gb");
+    AUTO(snapshot) struct snapshot s = SNAPSHOT_INIT;
+    assert_int_equal(driver_open(&o, &d, &e), 0);
+    s = look(d);
+    assert_int_equal(asked, 1);
+    assert_int_equal(s.cards[0].board.profile_count, 1);
+    assert_int_equal(s.cards[0].board.activation, MIG_BY_RESET);
+    /* With MIG on the driver tells, and that is believed rather. */
+    assert_int_equal(turn(d, &s.cards[0], true, &e), 0);
+    snapshot_done(&s);
+    s = look(d);
+    assert_true(s.cards[0].board.profile_count >= 5);
+    assert_int_equal(asked, 1);
+    driver_close(d);
+    sim("down");
+}
+
 /* ---- children ---- */
 
 static struct driver_child *start_child(enum driver_child_kind kind)
@@ -493,6 +568,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_pending_mode_becomes_current_by_a_reset, up, down),
         cmocka_unit_test_setup_teardown(test_a_card_in_use_keeps_its_mode, up, down),
         cmocka_unit_test_setup_teardown(test_an_event_tells_card_and_xid, up, down),
+        cmocka_unit_test(test_drivers_of_all_branches_are_understood),
+        cmocka_unit_test(test_geometry_that_is_not_told_is_asked_of_the_caller),
         cmocka_unit_test_setup_teardown(test_a_child_answers_in_the_order_asked, up, down),
         cmocka_unit_test_setup_teardown(test_failures_travel_with_their_words, up, down),
         cmocka_unit_test_setup_teardown(test_a_card_that_hangs_is_known_and_left_out, up, down),
