@@ -20,6 +20,8 @@ enum place_verdict place_possible(const struct inventory *inv, const struct requ
     uint32_t served = search_take(&s, r);
     if (served == search_wanted(r))
         return PLACE_LATER;
+    if (!e)
+        return PLACE_NEVER;
     AUTO(stock) struct stock fresh = STOCK_INIT;
     stock_init(&fresh, inv, rules, any, nobody_view);
     refuse_never(&fresh, r, served, e);
@@ -39,6 +41,8 @@ enum place_verdict place_request(const struct inventory *inv, const struct reque
     }
     if (place_possible(inv, r, rules, e) == PLACE_NEVER)
         return PLACE_NEVER;
+    if (!e)
+        return PLACE_LATER;
     AUTO(stock) struct stock fresh = STOCK_INIT;
     stock_init(&fresh, inv, rules, now, now_view);
     refuse_later(&fresh, r, served, e);

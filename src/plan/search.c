@@ -178,6 +178,13 @@ static bool whole_choice(struct stock_card *c, struct choice *ret)
     return true;
 }
 
+/* A new instance cannot be better than one of the same fit that is there. */
+static bool reused(const struct choice *best, const struct choice *base)
+{
+    return best->card && best->dominant == base->dominant && best->fit == base->fit &&
+           best->way == WAY_REUSE;
+}
+
 static void offer_card(struct choice *best, struct stock_card *c, const struct request *r)
 {
     struct fit fits[BOARD_PROFILES_MAX + 1];
@@ -199,7 +206,8 @@ static void offer_card(struct choice *best, struct stock_card *c, const struct r
                                    .ordinal = c->from->card.ordinal };
             if (c->mig)
                 offer_pieces(best, base);
-            offer_new(best, base);
+            if (!reused(best, &base))
+                offer_new(best, base);
         } else if (!fits[i].profile && whole_choice(c, &whole)) {
             whole.fit = (uint32_t)rank;
             offer(best, &whole);
