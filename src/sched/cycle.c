@@ -27,6 +27,7 @@ void sched_cycle(struct sched *s, struct now now)
     s->at = 0;
     s->cycle++;
     s->closed = 0;
+    ask_forget(s);
     s->holder_asked = false;
     s->passed_over = false;
 }
@@ -36,11 +37,8 @@ void sched_cycle(struct sched *s, struct now now)
 static enum place_verdict ask(struct sched *s, const struct inventory *inv, struct entry *e,
                               bool with_bans, struct now now, struct sched_decision *d)
 {
-    struct place_rules rules = reserve_rules(s, with_bans);
-    struct err ignored; /* the sentence: sched_explain asks again where somebody wants to read it */
     *d = (struct sched_decision){ .job_id = e->id };
-    return place_request(inv, &e->shape->question->request, &rules, now, &d->place, &d->plan,
-                         &ignored);
+    return ask_place(s, inv, e->shape->question, with_bans, now, &d->place, &d->plan);
 }
 
 /* It does not fit, with the whole server to choose from. */
@@ -48,16 +46,19 @@ static void does_not_fit(struct sched *s, const struct inventory *inv, struct en
                          enum place_verdict verdict, struct now now)
 {
     struct question *q = e->shape->question;
-    if (verdict == PLACE_NEVER) {
-        question_set(s, q, ANSWER_NEVER, 0);
+    question_set(s, q, verdict == PLACE_NEVER ? ANSWER_NEVER : ANSWER_NO, 0);
+    if (verdict == PLACE_NEVER)
         return;
-    }
-    question_set(s, q, ANSWER_NO, 0);
     s->passed_over = true;
-    s->holder_asked = true; /* if it gets the reservation now, its answer is known */
-    if (!s->reservation.entry)
-        (void)reserve_for(s, inv, e,
-                          now); /* none can be named: the next one may have better luck */
+    s->holder_asked = true;    /* if it gets the reservation now, its answer is known */
+    if (!s->reservation.entry) /* where no cards can be named, the next one may have better luck */
+        (void)ask_reservation(s, inv, e, now);
+}
+
+/* The longest limit with which its shape may still try reserved cards. */
+static int64_t most_us(const struct sched *s, const struct question *q, struct now now)
+{
+    return question_answer(s, q) == ANSWER_SHORT ? q->short_us : reserve_short_us(s, now);
 }
 
 /*
@@ -68,19 +69,36 @@ static bool fits_before(struct sched *s, const struct inventory *inv, struct ent
                         struct now now, struct sched_decision *d)
 {
     struct question *q = e->shape->question;
-    int64_t most = question_answer(s, q) == ANSWER_SHORT ? q->short_us : reserve_short_us(s, now);
+    int64_t less = reserve_short_us(s, now) - s->policy.mode_hold_us;
     s->passed_over = true;
-    if (e->limit_us > most) {
-        question_set(s, q, ANSWER_SHORT, most);
-        return false;
-    }
     if (reserve_allows(s, inv, &d->place, &d->plan, e->limit_us, now))
         return true;
-    int64_t less = reserve_short_us(s, now) - s->policy.mode_hold_us;
-    if (less < most && less > 0 && less < e->limit_us)
+    if (less < most_us(s, q, now) && less > 0 && less < e->limit_us)
         question_set(s, q, ANSWER_SHORT, less);
     else
         question_set(s, q, ANSWER_NO, 0);
+    return false;
+}
+
+/* Beside the reservation there is no room. Whether there is any at all matters to short ones only. */
+static bool try_reserved(struct sched *s, const struct inventory *inv, struct entry *e,
+                         struct now now, struct sched_decision *d)
+{
+    struct question *q = e->shape->question;
+    int64_t most = most_us(s, q, now);
+    if (e->limit_us > most) {
+        s->passed_over = true;
+        question_set(s, q, ANSWER_SHORT, most);
+        return false;
+    }
+    enum place_verdict verdict = ask(s, inv, e, false, now, d);
+    if (verdict != PLACE_NOW) {
+        does_not_fit(s, inv, e, verdict, now);
+        return false;
+    }
+    if (fits_before(s, inv, e, now, d))
+        return true;
+    sched_decision_done(d);
     return false;
 }
 
@@ -94,14 +112,8 @@ static bool try_start(struct sched *s, const struct inventory *inv, struct entry
     if (verdict == PLACE_NOW)
         return true;
     if (s->reservation.entry) /* without the reserved cards, that was */
-        verdict = ask(s, inv, e, false, now, d);
-    if (verdict != PLACE_NOW) {
-        does_not_fit(s, inv, e, verdict, now);
-        return false;
-    }
-    if (fits_before(s, inv, e, now, d))
-        return true;
-    sched_decision_done(d);
+        return try_reserved(s, inv, e, now, d);
+    does_not_fit(s, inv, e, verdict, now);
     return false;
 }
 
@@ -159,7 +171,7 @@ static bool holder_starts(struct sched *s, const struct inventory *inv, struct n
     if (verdict == PLACE_NEVER)
         reserve_clear(s);
     else
-        (void)reserve_for(s, inv, e, now); /* without cards to name it gives its place up */
+        (void)ask_reservation(s, inv, e, now); /* without cards to name it gives its place up */
     question_set(s, e->shape->question, verdict == PLACE_NEVER ? ANSWER_NEVER : ANSWER_NO, 0);
     return false;
 }

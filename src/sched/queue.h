@@ -1,8 +1,11 @@
 /*
  * queue.h - inside sched/: accounts, shapes, questions, and the state of a cycle.
  *
- * A question is a request as place/ is asked: shared by all accounts, asked at
- * most twice a cycle when the answer is no. A shape is one account's jobs with
+ * A question is a request as plan/ is asked: shared by all accounts, asked at
+ * most twice a cycle when the answer is no. Requests that come to the same
+ * profiles on these boards have the same answer (`refused` remembers it), so
+ * that a thousand different sizes cost no more than the profiles there are. A
+ * shape is one account's jobs with
  * the same question. Both live as long as a job refers to them.
  */
 #ifndef DIVVY_SCHED_QUEUE_H
@@ -27,6 +30,8 @@ struct question {
     uint64_t cycle;        /* in which `answer` was given */
     enum answer answer;
     int64_t short_us;
+    uint64_t boards; /* the boards for which `sense` was found out; 0: not yet */
+    uint64_t sense;  /* what it comes to on them: the same for "18G" and "18.5G" */
 };
 
 struct shape {
@@ -75,9 +80,11 @@ struct sched {
     uint64_t cycle;
     struct account **line; /* of this cycle, by key; those before `at` can start nothing more */
     size_t line_count, at;
-    size_t closed;     /* questions that are answered with no in this cycle */
-    bool holder_asked; /* in this cycle */
-    bool passed_over;  /* somebody did not fit in this cycle */
+    size_t closed;      /* questions that are answered with no in this cycle */
+    struct map refused; /* of this cycle and reservation: what was not served, by sense */
+    uint64_t boards;    /* of the inventory of this cycle; 0: not looked at yet */
+    bool holder_asked;  /* in this cycle */
+    bool passed_over;   /* somebody did not fit in this cycle */
     struct reservation reservation;
     enum card_ban *bans; /* reserved cards, for place/ */
     size_t ban_alloc;
@@ -97,6 +104,15 @@ void question_set(struct sched *s, struct question *q, enum answer answer, int64
 /* Pending and not held: in and out of its shape's tree. */
 void shape_put(struct entry *e);
 void shape_take(struct entry *e);
+
+/* ---- questions to plan/, each sense once (ask.c) ---- */
+
+void ask_forget(struct sched *s); /* a new cycle, or another reservation */
+enum place_verdict ask_place(struct sched *s, const struct inventory *inv, struct question *q,
+                             bool with_bans, struct now now, struct place *ret_place,
+                             struct plan *ret_plan);
+/* As reserve_for, for who has just been told that it does not fit. */
+bool ask_reservation(struct sched *s, const struct inventory *inv, struct entry *e, struct now now);
 
 /* ---- reservations (reserve.c) ---- */
 

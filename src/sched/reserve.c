@@ -41,6 +41,8 @@ struct place_rules reserve_rules(const struct sched *s, bool with_bans)
 
 void reserve_clear(struct sched *s)
 {
+    if (s->reservation.entry)
+        ask_forget(s);
     s->reservation.entry = NULL;
     s->reservation.count = 0;
 }
@@ -222,7 +224,10 @@ bool reserve_allows(struct sched *s, const struct inventory *inv, const struct p
     struct shadow sh;
     struct place_rules rules = reserve_rules(s, false);
     auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
+    auto_free enum card_ban *bans = mem_new((inv->card_count + 1) * sizeof *bans);
     int64_t when = INT64_MAX;
+    ban_others(s, inv, bans); /* others may serve as well, but nobody keeps them free */
+    rules.bans = bans;
     shadow_init(&sh, inv);
     hold_touched(&sh, place, now.boot_us, now.boot_us + limit_us);
     size_t n =

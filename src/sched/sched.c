@@ -36,6 +36,7 @@ void sched_free(struct sched *s)
     }
     table_done(&s->entries);
     map_done(&s->accounts_by_name);
+    map_done(&s->refused);
     free(s->accounts);
     free(s->line);
     free(s->reservation.cards);

@@ -446,6 +446,28 @@ static void backfill_leaves_room_for_the_hold_of_a_mode_change(void **state)
     assert_int_equal(why(2).expected_boot_us, now.boot_us + CLOCK_HOUR + 10 * CLOCK_MINUTE);
 }
 
+/* Another card would serve as well, but nobody keeps that one free. */
+static void a_reservation_is_held_to_its_own_cards(void **state)
+{
+    (void)state;
+    struct sched_policy policy = SCHED_POLICY_DEFAULT;
+    sched_set_policy(queue, &policy, now);
+    a100s(2);
+    submit(1, "nlp", ask_slices("3g.40gb", 1), 100 * CLOCK_MINUTE);
+    submit(2, "nlp", ask_slices("7g.80gb", 1), 100 * CLOCK_MINUTE);
+    cycle();
+    assert_starts(1, 2);
+    submit(3, "nlp", ask_cards(1), 0);
+    cycle();
+    assert_int_equal(why(3).cards[0], 0);
+    submit(4, "nlp", ask_slices("4g.40gb", 1), 105 * CLOCK_MINUTE);
+    cycle();
+    assert_int_equal(start_count, 0);
+    submit(5, "nlp", ask_slices("4g.40gb", 1), 100 * CLOCK_MINUTE);
+    cycle();
+    assert_starts(5);
+}
+
 static void why_says_who_is_in_the_way_and_what_would_help(void **state)
 {
     (void)state;
@@ -528,6 +550,7 @@ int main(void)
         STORY(what_no_card_can_serve_any_more_blocks_nobody),
         STORY(an_auto_card_turns_only_after_its_hold),
         STORY(backfill_leaves_room_for_the_hold_of_a_mode_change),
+        STORY(a_reservation_is_held_to_its_own_cards),
         STORY(why_says_who_is_in_the_way_and_what_would_help),
         STORY(a_job_behind_ten_thousand_blocked_ones_starts),
     };

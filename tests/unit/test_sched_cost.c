@@ -89,6 +89,24 @@ static void what_does_not_fit_is_asked_at_most_twice_however_many_wait(void **st
     assert_int_equal(questions_of_a_cycle(30000), few);
 }
 
+/* 4 to 80 GiB in steps of 20 MiB: on an A100 they come to seven different things. */
+static void sizes_that_come_to_the_same_are_asked_as_one(void **state)
+{
+    (void)state;
+    struct sched_decision d;
+    (void)make_queue(30);
+    for (uint64_t i = 0; i < 3000; i++) {
+        struct request r = { .kind = REQUEST_NEED, .count = 1 };
+        r.mem_bytes = 4 * GIB + i * 20 * MIB;
+        submit(100 + i, "sizes", r);
+    }
+    sched_cycle(queue, now);
+    asked = 0;
+    assert_int_equal(sched_next(queue, &inv, now, &d), 0);
+    assert_in_range(asked, 6, 30);
+    end_queue();
+}
+
 static void a_job_in_memory_takes_less_than_a_hundred_bytes(void **state)
 {
     (void)state;
@@ -101,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_does_not_fit_is_asked_at_most_twice_however_many_wait),
+        cmocka_unit_test(sizes_that_come_to_the_same_are_asked_as_one),
         cmocka_unit_test(a_job_in_memory_takes_less_than_a_hundred_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,101 @@
+#include "sched/queue.h"
+
+#include <string.h>
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ (h >> 29);
+}
+
+/* Cards of one model stand for each other. */
+static bool told_before(const struct inventory *inv, size_t card)
+{
+    const struct board *b = &inv->cards[card].card.board;
+    for (size_t i = 0; i < card; i++) {
+        const struct board *other = &inv->cards[i].card.board;
+        if (other->profile_count == b->profile_count && strcmp(other->name, b->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t boards_key(const struct inventory *inv)
+{
+    uint64_t h = 1;
+    for (size_t i = 0; i < inv->card_count; i++) {
+        const struct board *b = &inv->cards[i].card.board;
+        for (const char *p = b->name; *p; p++)
+            h = mix(h, (unsigned char)*p);
+        h = mix(h, b->profile_count);
+    }
+    return h ? h : 1;
+}
+
+/* There are few senses (profiles times counts), and users cannot choose their hashes. */
+static uint64_t find_sense(const struct inventory *inv, const struct request *r)
+{
+    struct fit fits[BOARD_PROFILES_MAX + 1];
+    uint64_t h = mix(mix(r->kind, r->count), (uint64_t)(r->spread | r->or_7g << 1));
+    for (size_t i = 0; i < inv->card_count; i++) {
+        if (told_before(inv, i))
+            continue;
+        size_t n = request_fits(r, &inv->cards[i].card.board, fits);
+        h = mix(h, n);
+        for (size_t k = 0; k < n; k++)
+            h = mix(h, fits[k].profile ? fits[k].profile->id : UINT32_MAX);
+    }
+    return h;
+}
+
+static uint64_t sense_of(struct sched *s, const struct inventory *inv, struct question *q)
+{
+    if (!s->boards)
+        s->boards = boards_key(inv);
+    if (q->boards != s->boards) {
+        q->sense = find_sense(inv, &q->request);
+        q->boards = s->boards;
+    }
+    return q->sense;
+}
+
+void ask_forget(struct sched *s)
+{
+    map_done(&s->refused);
+    s->boards = 0;
+}
+
+/* What is remembered about a sense, by what was asked. */
+enum asked { ASKED_ALL = 1, ASKED_UNRESERVED, ASKED_SOONEST };
+
+enum place_verdict ask_place(struct sched *s, const struct inventory *inv, struct question *q,
+                             bool with_bans, struct now now, struct place *ret_place,
+                             struct plan *ret_plan)
+{
+    static const enum place_verdict verdicts[] = { PLACE_NOW, PLACE_LATER, PLACE_NEVER };
+    struct place_rules rules = reserve_rules(s, with_bans);
+    uint64_t key = mix(sense_of(s, inv, q), rules.bans ? ASKED_UNRESERVED : ASKED_ALL);
+    const enum place_verdict *known = map_get(&s->refused, key);
+    struct err ignored; /* the sentence: sched_explain asks again where somebody wants to read it */
+    if (known)
+        return *known;
+    enum place_verdict verdict =
+        place_request(inv, &q->request, &rules, now, ret_place, ret_plan, &ignored);
+    if (verdict != PLACE_NOW)
+        map_put(&s->refused, key, (void *)&verdicts[verdict]); /* only ever read */
+    return verdict;
+}
+
+bool ask_reservation(struct sched *s, const struct inventory *inv, struct entry *e, struct now now)
+{
+    static const bool no = false;
+    uint64_t key = mix(sense_of(s, inv, e->shape->question), ASKED_SOONEST);
+    if (map_get(&s->refused, key))
+        return false;
+    if (reserve_for(s, inv, e, now)) {
+        map_done(&s->refused); /* with other cards reserved, other answers */
+        return true;
+    }
+    map_put(&s->refused, key, (void *)&no); /* only that it is there counts */
+    return false;
+}
