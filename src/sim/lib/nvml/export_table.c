@@ -25,6 +25,7 @@
 
 #define SLOT_CONTROL 32 /* (device, number of a control call, parameters, their size) */
 #define SLOT_HANDLE_BY_INDEX 81
+#define SLOT_POWER_LIMIT 108
 #define SLOT_RESET 168
 #define SLOT_NO_ARGUMENT 197 /* a device and nothing else */
 #define SLOT_VOLTAGE 209     /* 0 would be shown as a measurement; so the next two */
@@ -51,6 +52,9 @@ __attribute__((visibility("default"))) nvmlReturn_t
 nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
 __attribute__((visibility("default"))) nvmlReturn_t
 nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *generation);
+
+__attribute__((visibility("default"))) nvmlReturn_t
+nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned int *milliwatts);
 
 static nvmlReturn_t slot_processes(nvmlDevice_t device, enum sim_use_kind kind, unsigned int *count,
                                    struct process_row *rows)
@@ -131,6 +135,8 @@ static nvmlReturn_t slot_called(int slot, void *a, void *b, void *c, void *d)
         return NVML_ERROR_NOT_SUPPORTED;
     case SLOT_NO_ARGUMENT:
         return NVML_SUCCESS;
+    case SLOT_POWER_LIMIT:
+        return nvmlDeviceGetPowerManagementLimit(a, b);
     case SLOT_RESET:
         return slot_reset((uintptr_t)a, b);
     case SLOT_HANDLE_BY_INDEX:

@@ -13,13 +13,33 @@ static nvmlReturn_t number(nvmlFieldValue_t *f, unsigned int n)
     return NVML_SUCCESS;
 }
 
+/* Of the card; a module around it (Grace) or its memory alone is not simulated. */
+static nvmlReturn_t milliwatts(nvmlFieldValue_t *f, unsigned int mw)
+{
+    return mw == 0 || f->scopeId != NVML_POWER_SCOPE_GPU ? NVML_ERROR_NOT_SUPPORTED : number(f, mw);
+}
+
 static nvmlReturn_t field_power(const struct view *v, nvmlFieldValue_t *f)
 {
     struct sensors s;
     nvmlReturn_t rc = sensors_read(v, &s);
-    if (rc != NVML_SUCCESS)
-        return rc;
-    return s.power_mw == 0 ? NVML_ERROR_NOT_SUPPORTED : number(f, s.power_mw);
+    return rc == NVML_SUCCESS ? milliwatts(f, s.power_mw) : rc;
+}
+
+static nvmlReturn_t field_power_limit(const struct view *v, nvmlFieldValue_t *f)
+{
+    return milliwatts(f,
+                      v->card.power_limit_mw ? v->card.power_limit_mw : v->board->power_limit_mw);
+}
+
+static nvmlReturn_t field_power_highest(const struct view *v, nvmlFieldValue_t *f)
+{
+    return milliwatts(f, v->board->power_limit_mw);
+}
+
+static nvmlReturn_t field_power_lowest(const struct view *v, nvmlFieldValue_t *f)
+{
+    return milliwatts(f, sensors_lowest_limit_mw(v->board));
 }
 
 static nvmlReturn_t field_remapped(const struct view *v, nvmlFieldValue_t *f)
@@ -63,6 +83,11 @@ static const struct {
     { NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED, field_resetless },
     { NVML_FI_DEV_POWER_AVERAGE, field_power },
     { NVML_FI_DEV_POWER_INSTANT, field_power },
+    { NVML_FI_DEV_POWER_MIN_LIMIT, field_power_lowest },
+    { NVML_FI_DEV_POWER_MAX_LIMIT, field_power_highest },
+    { NVML_FI_DEV_POWER_DEFAULT_LIMIT, field_power_highest },
+    { NVML_FI_DEV_POWER_CURRENT_LIMIT, field_power_limit },
+    { NVML_FI_DEV_POWER_REQUESTED_LIMIT, field_power_limit },
     { NVML_FI_DEV_IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE, field_plans_without_mig },
     { NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, field_recovery },
 };

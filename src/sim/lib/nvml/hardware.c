@@ -129,12 +129,6 @@ NVML(nvmlDeviceGetPowerManagementMode, nvmlDevice_t device, unsigned int *mode)
     return NVML_SUCCESS;
 }
 
-/* Unknown lower bounds are taken as the idle draw: below that no card can be capped. */
-static uint32_t lowest_limit(const struct sim_board *b)
-{
-    return b->power_min_mw ? b->power_min_mw : b->power_idle_mw;
-}
-
 NVML(nvmlDeviceGetPowerManagementLimitConstraints, nvmlDevice_t device, unsigned int *min_mw,
      unsigned int *max_mw)
 {
@@ -144,9 +138,9 @@ NVML(nvmlDeviceGetPowerManagementLimitConstraints, nvmlDevice_t device, unsigned
         return rc;
     if (!min_mw || !max_mw)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (v.board->power_limit_mw == 0 || lowest_limit(v.board) == 0)
+    if (v.board->power_limit_mw == 0 || sensors_lowest_limit_mw(v.board) == 0)
         return NVML_ERROR_NOT_SUPPORTED;
-    *min_mw = lowest_limit(v.board);
+    *min_mw = sensors_lowest_limit_mw(v.board);
     *max_mw = v.board->power_limit_mw;
     return NVML_SUCCESS;
 }
@@ -160,7 +154,7 @@ static nvmlReturn_t set_power_limit(nvmlDevice_t device, unsigned int milliwatts
         return rc;
     if (v.board->power_limit_mw == 0)
         return NVML_ERROR_NOT_SUPPORTED;
-    if (milliwatts < lowest_limit(v.board) || milliwatts > v.board->power_limit_mw)
+    if (milliwatts < sensors_lowest_limit_mw(v.board) || milliwatts > v.board->power_limit_mw)
         return NVML_ERROR_INVALID_ARGUMENT;
     rc = code_of(machine_edit_begin(v.machine, &edit, NULL));
     if (rc != NVML_SUCCESS)

@@ -57,3 +57,8 @@ nvmlReturn_t sensors_read(const struct view *v, struct sensors *ret)
     read_heat(v, ret);
     return NVML_SUCCESS;
 }
+
+uint32_t sensors_lowest_limit_mw(const struct sim_board *b)
+{
+    return b->power_min_mw ? b->power_min_mw : b->power_idle_mw;
+}

@@ -25,4 +25,10 @@ struct sensors {
 /* Reads the process list; fails as core_procs does. */
 nvmlReturn_t sensors_read(const struct view *v, struct sensors *ret);
 
+/*
+ * The lowest power limit a card takes; where it is not known, its idle draw,
+ * as below that no card can be capped. 0: neither is known.
+ */
+uint32_t sensors_lowest_limit_mw(const struct sim_board *b);
+
 #endif
