@@ -43,7 +43,8 @@ static json_t *ci_profile_to_json(const struct ci_profile *p)
 #define BOARD_NUMBERS(X)                                                                           \
     X(units)                                                                                       \
     X(slices)                                                                                      \
-    X(sms) X(pci_device_id) X(arch) X(cc_major) X(cc_minor) X(power_idle_mw) X(power_limit_mw)     \
+    X(sms)                                                                                         \
+    X(pci_device_id) X(arch) X(cc_major) X(cc_minor) X(power_idle_mw) X(power_limit_mw)            \
         X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas) X(brand) X(cores_per_sm)          \
             X(clock_idle_mhz) X(clock_max_mhz) X(clock_memory_mhz) X(temp_slowdown_c)              \
                 X(temp_shutdown_c) X(pcie_gen) X(pcie_width)
