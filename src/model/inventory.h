@@ -41,7 +41,7 @@ struct hold {
 
 struct inventory_slice {
     uint64_t generation; /* ours; 0: no store */
-    bool adopted;        /* found, not made by Divvy: used when idle, never destroyed unless named */
+    bool adopted; /* found, not made by Divvy: used when idle, never destroyed unless named */
     struct hold hold;
 };
 
