@@ -82,8 +82,7 @@ static void test_names_cannot_draw(void **state)
     AUTO(table) struct table t = TABLE_INIT;
     table_column(&t, "NAME", 0);
     table_cell(&t, "\033[31mred\n\xff\xc3(\xc2\x9b");
-    expect(&t, &file,
-           "NAME\n?[31mred?\?\?(?\?\n");
+    expect(&t, &file, "NAME\n?[31mred?\?\?(?\?\n");
 }
 
 static void test_colour_takes_no_room(void **state)
