@@ -156,6 +156,8 @@ static bool read_proc(const struct machine *m, int procs_fd, const char *name, u
     struct record r;
     uid_t owner;
     pid_t pid;
+    if (name[0] == '.' && pid_of_name(name + 1, &pid))
+        clear_dead(procs_fd, name, pid); /* killed while it wrote its record */
     if (!pid_of_name(name, &pid))
         return false;
     if (!read_record(m, procs_fd, name, &owner, &r) || !record_is_live(&r, pid, owner, boot)) {

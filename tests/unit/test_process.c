@@ -254,6 +254,25 @@ static void a_file_that_speaks_for_another_is_not_believed(void **state)
     end(child);
 }
 
+static void what_the_dead_left_is_cleared(void **state)
+{
+    (void)state;
+    pid_t child = another(whole(0, 1, 0));
+    char record[64], half[64];
+    (void)snprintf(record, sizeof record, "/procs/%d.%u", (int)child, (unsigned int)geteuid());
+    (void)snprintf(half, sizeof half, "/procs/.%d.%u", (int)child, (unsigned int)geteuid());
+    auto_free char *record_path = file_under(dir, record);
+    auto_free char *half_path = file_under(dir, half);
+    auto_close int fd = open(half_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_true(sim_card_busy(machine, 0));
+    assert_int_equal(access(half_path, F_OK), 0);
+    end(child);
+    assert_false(sim_card_busy(machine, 0));
+    assert_int_equal(access(record_path, F_OK), -1);
+    assert_int_equal(access(half_path, F_OK), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +284,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_is_what_is_left_there, put_up, take_down),
         cmocka_unit_test_setup_teardown(compute_modes_are_kept, put_up, take_down),
         cmocka_unit_test_setup_teardown(a_reboot_ends_all_registrations, put_up, take_down),
+        cmocka_unit_test_setup_teardown(what_the_dead_left_is_cleared, put_up, take_down),
         cmocka_unit_test_setup_teardown(load_is_weighed_by_the_slice, put_up, take_down),
         cmocka_unit_test_setup_teardown(a_file_that_speaks_for_another_is_not_believed, put_up,
                                         take_down),
