@@ -36,18 +36,18 @@ static json_t *ci_profile_to_json(const struct ci_profile *p)
 }
 
 /* Numbers that are a plain uint32_t in the struct: one table for both directions. */
+/* clang-format off: it has no stable form for such a list */
 #define PROFILE_NUMBERS(X)                                                                         \
     X(id)                                                                                          \
-    X(index)                                                                                       \
-    X(slices) X(units) X(sms) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas) X(max)
+    X(index) X(slices) X(units) X(sms) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas)    \
+        X(max)
 #define BOARD_NUMBERS(X)                                                                           \
     X(units)                                                                                       \
-    X(slices)                                                                                      \
-    X(sms)                                                                                         \
-    X(pci_device_id) X(arch) X(cc_major) X(cc_minor) X(power_idle_mw) X(power_limit_mw)            \
-        X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas) X(brand) X(cores_per_sm)          \
-            X(clock_idle_mhz) X(clock_max_mhz) X(clock_memory_mhz) X(temp_slowdown_c)              \
-                X(temp_shutdown_c) X(pcie_gen) X(pcie_width)
+    X(slices) X(sms) X(pci_device_id) X(arch) X(cc_major) X(cc_minor) X(power_idle_mw)             \
+        X(power_limit_mw) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas) X(brand)        \
+            X(cores_per_sm) X(clock_idle_mhz) X(clock_max_mhz) X(clock_memory_mhz)                 \
+                X(temp_slowdown_c) X(temp_shutdown_c) X(pcie_gen) X(pcie_width)
+/* clang-format on */
 
 static json_t *profile_to_json(const struct profile *p)
 {
@@ -301,6 +301,37 @@ static void read_readings(struct fields *f, struct card *c)
         c->known |= KNOW_NUMA;
 }
 
+static json_t *peers_to_json(const struct card *c)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < c->peer_count; i++) {
+        json_t *j = json_object();
+        json_put_text(j, "bus_id", c->peers[i].bus_id);
+        json_put_u64(j, "nvlinks", c->peers[i].nvlinks);
+        json_put_u64(j, "path", c->peers[i].path);
+        append(list, j);
+    }
+    return list;
+}
+
+static int peers_from_json(json_t *list, struct card *c, struct err *e)
+{
+    for (size_t i = 0; list && i < json_array_size(list); i++) {
+        struct fields f;
+        struct card_peer *p = &c->peers[c->peer_count];
+        fields_open(&f, json_array_get(list, i), "peer", e);
+        fields_copy(&f, "bus_id", FIELD_REQUIRED, p->bus_id, sizeof p->bus_id);
+        p->nvlinks = read_u32(&f, "nvlinks");
+        p->path = (uint32_t)fields_u64(&f, "path", FIELD_OPTIONAL, 0, CARD_PATH_FARTHEST,
+                                       CARD_PATH_FARTHEST);
+        int code = fields_close(&f, FIELDS_OPEN);
+        if (code < 0)
+            return code;
+        c->peer_count++;
+    }
+    return 0;
+}
+
 json_t *card_to_json(const struct card *c)
 {
     json_t *j = json_object();
@@ -316,6 +347,7 @@ json_t *card_to_json(const struct card *c)
     json_put_bool(j, "mig_now", c->mig_now);
     json_put_bool(j, "mig_pending", c->mig_pending);
     put_readings(j, c);
+    json_put(j, "peers", peers_to_json(c));
     json_put_u64(j, "xid_last", c->xid_last);
     json_t *slices = json_array();
     for (size_t i = 0; i < c->slice_count; i++)
@@ -373,9 +405,12 @@ static int read_card(json_t *j, struct card *c, struct err *e)
     json_t *board = fields_object(&f, "board", FIELD_REQUIRED);
     json_t *slices = fields_array(&f, "slices", FIELD_OPTIONAL, 256);
     json_t *processes = fields_array(&f, "processes", FIELD_OPTIONAL, 65536);
+    json_t *peers = fields_array(&f, "peers", FIELD_OPTIONAL, CARD_PEERS_MAX);
     int code = fields_close(&f, FIELDS_OPEN);
     if (code == 0)
         code = board_from_json(board, &c->board, e);
+    if (code == 0)
+        code = peers_from_json(peers, c, e);
     return code < 0 ? code : read_lists(c, slices, processes, e);
 }
 
