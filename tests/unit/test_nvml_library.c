@@ -547,10 +547,17 @@ static int sees_only_the_second_card(void)
     if (CALL(nvmlDeviceGetHandleByIndex_v2, (unsigned int, nvmlDevice_t *), 0, &device) !=
         NVML_ERROR_NO_PERMISSION)
         return 2;
-    return CALL(nvmlDeviceGetHandleByIndex_v2, (unsigned int, nvmlDevice_t *), 1, &device) ==
-                   NVML_SUCCESS
+    if (CALL(nvmlDeviceGetHandleByIndex_v2, (unsigned int, nvmlDevice_t *), 1, &device) !=
+        NVML_SUCCESS)
+        return 3;
+    nvmlDevice_t same = device;
+    if (CALL(nvmlDeviceGetCount, (unsigned int *), &count) != NVML_SUCCESS || count != 2)
+        return 4;
+    return CALL(nvmlDeviceGetHandleByIndex, (unsigned int, nvmlDevice_t *), 0, &device) ==
+                       NVML_SUCCESS &&
+                   device == same
                ? 0
-               : 3;
+               : 5;
 }
 
 static int sees_no_mig_device(void)

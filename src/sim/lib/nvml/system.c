@@ -156,8 +156,6 @@ NVML(nvmlDeviceGetCount_v2, unsigned int *count)
     *count = machine_card_count(m);
     return NVML_SUCCESS;
 }
-NVML_ALSO(nvmlDeviceGetCount_v2, nvmlDeviceGetCount);
-
 /* The card's own faults speak first, then whether its node may be opened. */
 static nvmlReturn_t attach(uint32_t ordinal, nvmlDevice_t *ret)
 {
@@ -180,7 +178,38 @@ NVML(nvmlDeviceGetHandleByIndex_v2, unsigned int index, nvmlDevice_t *device)
         return NVML_ERROR_INVALID_ARGUMENT;
     return attach(index, device);
 }
-NVML_ALSO(nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetHandleByIndex);
+
+/* Version 1 leaves out the cards that the caller may not open; its indexes skip them. */
+static bool is_open(const struct machine *m, uint32_t ordinal)
+{
+    struct sim_card c;
+    machine_card(m, ordinal, &c);
+    return access_card(m, c.minor);
+}
+
+NVML(nvmlDeviceGetCount, unsigned int *count)
+{
+    struct machine *m = core_machine();
+    if (!m)
+        return NVML_ERROR_UNINITIALIZED;
+    if (!count)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *count = 0;
+    for (uint32_t i = 0; i < machine_card_count(m); i++)
+        *count += is_open(m, i);
+    return NVML_SUCCESS;
+}
+
+NVML(nvmlDeviceGetHandleByIndex, unsigned int index, nvmlDevice_t *device)
+{
+    struct machine *m = core_machine();
+    if (!m)
+        return NVML_ERROR_UNINITIALIZED;
+    for (uint32_t i = 0; device && i < machine_card_count(m); i++)
+        if (is_open(m, i) && index-- == 0)
+            return attach(i, device);
+    return NVML_ERROR_INVALID_ARGUMENT;
+}
 
 /* Reads hexadecimal digits up to `stop`; NULL when there are none. */
 static const char *hex_until(const char *text, char stop, unsigned int *ret)
