@@ -35,18 +35,19 @@ static json_t *ci_profile_to_json(const struct ci_profile *p)
     return j;
 }
 
-/* Numbers that are a plain uint32_t in the struct: one table for both directions. */
-/* clang-format off: it has no stable form for such a list */
-#define PROFILE_NUMBERS(X)                                                                         \
-    X(id)                                                                                          \
-    X(index) X(slices) X(units) X(sms) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas)    \
-        X(max)
-#define BOARD_NUMBERS(X)                                                                           \
-    X(units)                                                                                       \
-    X(slices) X(sms) X(pci_device_id) X(arch) X(cc_major) X(cc_minor) X(power_idle_mw)             \
-        X(power_limit_mw) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas) X(brand)        \
-            X(cores_per_sm) X(clock_idle_mhz) X(clock_max_mhz) X(clock_memory_mhz)                 \
-                X(temp_slowdown_c) X(temp_shutdown_c) X(pcie_gen) X(pcie_width)
+/*
+ * Numbers that are a plain uint32_t in the struct: one table for both
+ * directions. clang-format 14 has no stable form for such a list.
+ */
+/* clang-format off */
+#define PROFILE_NUMBERS(X) \
+    X(id) X(index) X(slices) X(units) X(sms) X(copy_engines) X(decoders) X(encoders) X(jpegs) \
+    X(ofas) X(max)
+#define BOARD_NUMBERS(X) \
+    X(units) X(slices) X(sms) X(pci_device_id) X(arch) X(cc_major) X(cc_minor) \
+    X(power_idle_mw) X(power_limit_mw) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas) \
+    X(brand) X(cores_per_sm) X(clock_idle_mhz) X(clock_max_mhz) X(clock_memory_mhz) \
+    X(temp_slowdown_c) X(temp_shutdown_c) X(pcie_gen) X(pcie_width)
 /* clang-format on */
 
 static json_t *profile_to_json(const struct profile *p)
