@@ -88,6 +88,7 @@ void driver_close(struct driver *d)
         free(d->known[i].boards[1]);
     }
     free(d->known);
+    free(d->paths);
     free(d->nvml);
     free(d->driver_root);
     strv_free(d->reset_argv);

@@ -77,6 +77,10 @@
     F(nvmlDeviceGetComputeInstanceId, (nvmlDevice_t, U *))                                         \
     F(nvmlDeviceGetMaxMigDeviceCount, (nvmlDevice_t, U *))                                         \
     F(nvmlDeviceGetMigDeviceHandleByIndex, (nvmlDevice_t, U, nvmlDevice_t *))                      \
+    F(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t, nvmlDevice_t, U *))                      \
+    F(nvmlDeviceGetNvLinkState, (nvmlDevice_t, U, U *))                                            \
+    F(nvmlDeviceGetNvLinkRemotePciInfo_v2, (nvmlDevice_t, U, nvmlPciInfo_t *))                     \
+    F(nvmlDeviceGetNvLinkRemoteDeviceType, (nvmlDevice_t, U, U *))                                 \
     F(nvmlDeviceGetSupportedEventTypes, (nvmlDevice_t, ULL *))                                     \
     F(nvmlEventSetCreate, (nvmlEventSet_t *))                                                      \
     F(nvmlDeviceRegisterEvents, (nvmlDevice_t, ULL, nvmlEventSet_t))                               \

@@ -153,6 +153,7 @@ static void read_card(struct driver *d, nvmlDevice_t dev, struct known_card *k, 
         c->minor = UINT32_MAX;
     c->board = *driver_board(d, dev, k, c->mig_now);
     read_sensors(&d->lib, dev, c);
+    driver_learn_links(d, dev, k, c->mig_now);
     c->board.mem_bytes = c->mem_total_bytes;
     c->numa_node = k->numa_node;
     if (k->numa_node >= 0)
@@ -256,6 +257,7 @@ int driver_snapshot(struct driver *d, const struct driver_skip *skip, size_t ski
         (void)d->lib.nvmlSystemGetNVMLVersion(s.nvml_version, sizeof s.nvml_version);
     for (unsigned int i = 0; i < count && i < DRIVER_CARDS_MAX; i++)
         add_card(d, i, skip, skip_count, &s);
+    driver_add_peers(d, &s);
     driver_at(d, NULL);
     snapshot_number(&s);
     *ret = s;

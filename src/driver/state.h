@@ -9,6 +9,12 @@
 
 #define DRIVER_CARDS_MAX 256
 
+/* NVLinks that go straight to another card. */
+struct link_end {
+    char bus_id[CARD_BUS_ID_SIZE];
+    uint32_t links;
+};
+
 /* What does not change while a card is there; kept over driver_release. */
 struct known_card {
     char uuid[CARD_UUID_SIZE];
@@ -16,8 +22,18 @@ struct known_card {
     char name[BOARD_NAME_SIZE];
     uint32_t pci_device_id;
     uint32_t index;
-    int32_t numa_node;       /* -1: not told */
+    int32_t numa_node; /* -1: not told */
+    struct link_end links[CARD_PEERS_MAX];
+    uint32_t link_count;
+    uint32_t switch_links;   /* NVLinks to NVSwitches, over which all cards reach each other */
+    bool links_asked[2];     /* with MIG off, on: MIG turns the links off */
     struct board *boards[2]; /* geometry as told with MIG off and on; NULL: not asked yet */
+};
+
+/* PCIe path between two cards, lower bus id first. */
+struct pair_path {
+    char a[CARD_BUS_ID_SIZE], b[CARD_BUS_ID_SIZE];
+    uint32_t path;
 };
 
 struct driver {
@@ -33,6 +49,8 @@ struct driver {
     size_t known_count, known_alloc;
     nvmlEventSet_t events; /* NULL: not subscribed */
     bool events_none;      /* subscribing found nothing to wait for */
+    struct pair_path *paths;
+    size_t path_count, path_alloc;
 };
 
 /* Opens the library when it is not: every public function begins with it. */
@@ -52,6 +70,11 @@ void driver_learn_cis(struct driver *d, struct known_card *k, nvmlGpuInstance_t 
                       uint32_t profile_id);
 /* The id of the compute instance profile that fills it; false: not told. */
 bool driver_full_ci(struct driver *d, nvmlGpuInstance_t gi, uint32_t slices, uint32_t *ret_id);
+
+/* topology.c: asks for a card's links, once for each MIG mode. */
+void driver_learn_links(struct driver *d, nvmlDevice_t dev, struct known_card *k, bool mig_on);
+/* Fills the peers of all healthy cards; the PCIe path of a pair is asked once. */
+void driver_add_peers(struct driver *d, struct snapshot *s);
 
 /* process.c: adds the processes of a card; false where the driver does not list them. */
 bool driver_add_processes(struct driver *d, nvmlDevice_t dev, struct card *c);

@@ -115,3 +115,11 @@ const char *card_health_word(enum card_health h)
     };
     return words[h];
 }
+
+const struct card_peer *card_peer(const struct card *c, const char *bus_id)
+{
+    for (uint32_t i = 0; i < c->peer_count; i++)
+        if (strcmp(c->peers[i].bus_id, bus_id) == 0)
+            return &c->peers[i];
+    return NULL;
+}

@@ -69,6 +69,17 @@ struct slice {
     uint64_t mem_total_bytes, mem_used_bytes;
 };
 
+#define CARD_PEERS_MAX 15u
+
+/* How another card is reached from this one. */
+struct card_peer {
+    char bus_id[CARD_BUS_ID_SIZE];
+    uint32_t
+        nvlinks;   /* direct ones, or as many as both have to the switches; 0: none, or off (MIG) */
+    uint32_t path; /* PCIe: 0 same board, 10 one switch, 20 several, 30 host bridge, 40 NUMA
+                         node, 50 between nodes (NVML_TOPOLOGY_*) */
+};
+
 struct card {
     char uuid[CARD_UUID_SIZE];     /* "" for a card that gave none (lost at start) */
     char bus_id[CARD_BUS_ID_SIZE]; /* "00000000:07:00.0", as NVML writes it */
@@ -88,8 +99,16 @@ struct card {
     size_t slice_count, slice_alloc;
     struct gpu_process *processes;
     size_t process_count, process_alloc;
+    uint32_t peer_count;
+    struct card_peer peers[CARD_PEERS_MAX];
     uint64_t xid_last; /* last XID event seen on it; 0: none since the watch began */
 };
+
+/* What lies between two cards; an unknown pair counts as the farthest. */
+#define CARD_PATH_FARTHEST 50u
+
+/* The entry about the other card, or NULL. */
+const struct card_peer *card_peer(const struct card *c, const char *bus_id);
 
 /* What the driver said, all cards in PCI order. */
 struct snapshot {

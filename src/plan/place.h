@@ -12,7 +12,7 @@
  * MIG modes: an `auto` card is turned when nobody holds it and nobody did for
  * mode_hold_us. A card in mode `slices` or `whole` that is not in that mode yet
  * is brought into it, once free, without that hold: it is the only mode it may
- * have. Several whole cards are taken on the fewest NUMA nodes.
+ * have. Of several whole cards the best connected are taken (plan/connect.h).
  */
 #ifndef DIVVY_PLAN_PLACE_H
 #define DIVVY_PLAN_PLACE_H

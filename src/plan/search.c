@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "plan/connect.h"
 
 enum way { WAY_REUSE = 0, WAY_COMPLETE, WAY_CREATE, WAY_DESTROY, WAY_TURN };
 
@@ -243,55 +244,21 @@ static int by_merit(const void *a, const void *b)
     return better(a, b) ? -1 : better(b, a);
 }
 
-static int32_t node_of(const struct choice *c)
+/* The list is in order of merit; of equally good sets the first is taken. */
+static void take_best_connected(struct stock *s, const struct choice *list, size_t n, size_t want)
 {
-    const struct card *card = &c->card->from->card;
-    return card->known & KNOW_NUMA ? card->numa_node : -1;
-}
-
-/* Moves those on `node` to the front, each side in its order. Returns how many they are. */
-static size_t node_first(struct choice *list, size_t n, int32_t node)
-{
-    size_t front = 0;
+    const struct card *cards[CONNECT_MAX] = { NULL };
+    uint32_t costs[CONNECT_MAX] = { 0 };
+    size_t chosen[CONNECT_MAX];
+    if (n > CONNECT_MAX)
+        n = CONNECT_MAX;
     for (size_t i = 0; i < n; i++) {
-        if (node_of(&list[i]) != node)
-            continue;
-        struct choice c = list[i];
-        memmove(&list[front + 1], &list[front], (i - front) * sizeof *list);
-        list[front++] = c;
+        cards[i] = &list[i].card->from->card;
+        costs[i] = 1000 * (uint32_t)list[i].way + list[i].destroyed;
     }
-    return front;
-}
-
-/* Cost of the first `want`: their ways and destroyed pieces. */
-static uint32_t cost_of(const struct choice *list, size_t want)
-{
-    uint32_t cost = 0;
+    connect_choose(cards, costs, n, want, chosen);
     for (size_t i = 0; i < want; i++)
-        cost += 1000 * list[i].way + list[i].destroyed;
-    return cost;
-}
-
-/* Orders the list so that its first `want` are the best set: one NUMA node where one has enough. */
-static void best_connected(struct choice *list, size_t n, size_t want)
-{
-    int32_t best = -1;
-    uint32_t best_cost = UINT32_MAX;
-    size_t most = 0;
-    for (size_t i = 0; i < n; i++) {
-        int32_t node = node_of(&list[i]);
-        auto_free struct choice *copy = mem_dup(list, n * sizeof *list);
-        size_t have = node_first(copy, n, node);
-        if (have > want)
-            have = want;
-        uint32_t cost = cost_of(copy, want);
-        if (have > most || (have == most && cost < best_cost)) {
-            best = node;
-            best_cost = cost;
-            most = have;
-        }
-    }
-    (void)node_first(list, n, best);
+        stock_take_whole(s, list[chosen[i]].card, 0);
 }
 
 static uint32_t take_cards(struct stock *s, const struct request *r)
@@ -303,8 +270,10 @@ static uint32_t take_cards(struct stock *s, const struct request *r)
     if (n < r->count)
         return (uint32_t)n;
     qsort(list, n, sizeof *list, by_merit);
-    if (r->count > 1)
-        best_connected(list, n, r->count);
+    if (r->count > 1 && r->count < n && r->count <= CONNECT_MAX) {
+        take_best_connected(s, list, n, r->count);
+        return r->count;
+    }
     for (size_t i = 0; i < r->count; i++)
         stock_take_whole(s, list[i].card, 0);
     return r->count;

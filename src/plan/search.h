@@ -5,8 +5,8 @@
  * the smaller fit (dominant share, then the order of request_fits); reuse
  * before create before destroy before turning a card's MIG mode; fewer idle
  * pieces destroyed; fewer possible placements lost to later requests; the
- * lower ordinal and start. Whole cards are chosen together: on the fewest NUMA
- * nodes first, then with the fewest mode changes and destroyed pieces.
+ * lower ordinal and start. Several whole cards are chosen together, the best
+ * connected ones first, then with the fewest mode changes and destroyed pieces.
  */
 #ifndef DIVVY_PLAN_SEARCH_H
 #define DIVVY_PLAN_SEARCH_H

@@ -146,6 +146,9 @@ static void test_boards_are_asked_of_the_driver(void **state)
     assert_int_equal(s.cards[3].board.profile_count, 0);
     assert_true(a100->known & KNOW_TEMPERATURE && a100->known & KNOW_POWER);
     assert_true(a100->known & KNOW_LOAD && a100->known & KNOW_PROCESSES);
+    assert_int_equal(a100->peer_count, 3);
+    assert_int_equal(card_peer(a100, s.cards[3].bus_id)->path, 10);
+    assert_int_equal(card_peer(a100, s.cards[3].bus_id)->nvlinks, 0);
 }
 
 static void test_a_slice_is_cut_and_read_back(void **state)

@@ -1,0 +1,104 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "plan/connect.h"
+
+#define CARDS_MAX 16
+
+static struct card cards[CARDS_MAX];
+static const struct card *list[CARDS_MAX];
+static uint32_t costs[CARDS_MAX];
+
+static void begin(size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        cards[i] = (struct card){ .ordinal = (uint32_t)i };
+        snprintf(cards[i].bus_id, sizeof cards[i].bus_id, "00000000:%02zx:00.0", i);
+        list[i] = &cards[i];
+        costs[i] = 0;
+    }
+}
+
+static void one_way(size_t a, size_t b, uint32_t nvlinks, uint32_t path)
+{
+    struct card_peer *p = &cards[a].peers[cards[a].peer_count++];
+    *p = (struct card_peer){ .nvlinks = nvlinks, .path = path };
+    snprintf(p->bus_id, sizeof p->bus_id, "%s", cards[b].bus_id);
+}
+
+static void join(size_t a, size_t b, uint32_t nvlinks, uint32_t path)
+{
+    one_way(a, b, nvlinks, path);
+    one_way(b, a, nvlinks, path);
+}
+
+static void assert_two(size_t n, size_t first, size_t second)
+{
+    size_t chosen[2];
+    connect_choose(list, costs, n, 2, chosen);
+    assert_int_equal(chosen[0], first);
+    assert_int_equal(chosen[1], second);
+}
+
+static void test_a_bridged_pair_is_taken_together(void **state)
+{
+    (void)state;
+    begin(4);
+    join(0, 1, 0, 10);
+    join(0, 2, 12, 40);
+    join(1, 3, 12, 40);
+    assert_two(4, 0, 2);
+    costs[0] = 1000; /* its MIG mode would have to be turned */
+    assert_two(4, 1, 3);
+}
+
+static void test_without_nvlink_the_shortest_path_counts(void **state)
+{
+    (void)state;
+    begin(4);
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = i + 1; k < 4; k++)
+            join(i, k, 0, i == 2 && k == 3 ? 10 : 50);
+    assert_two(4, 2, 3);
+}
+
+static void test_on_switches_all_are_equal_and_the_cheapest_go(void **state)
+{
+    (void)state;
+    begin(8);
+    for (size_t i = 0; i < 8; i++)
+        for (size_t k = i + 1; k < 8; k++)
+            join(i, k, 18, 50);
+    assert_two(8, 0, 1);
+    costs[1] = 1;
+    assert_two(8, 0, 2);
+}
+
+static void test_many_cards_are_grown_from_the_best_seed(void **state)
+{
+    (void)state;
+    size_t chosen[4];
+    begin(CARDS_MAX);
+    for (size_t i = 12; i < 16; i++)
+        for (size_t k = i + 1; k < 16; k++)
+            join(i, k, 4, 20);
+    connect_choose(list, costs, CARDS_MAX, 4, chosen);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(chosen[i], 12 + i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_bridged_pair_is_taken_together),
+        cmocka_unit_test(test_without_nvlink_the_shortest_path_counts),
+        cmocka_unit_test(test_on_switches_all_are_equal_and_the_cheapest_go),
+        cmocka_unit_test(test_many_cards_are_grown_from_the_best_seed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
