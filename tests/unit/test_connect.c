@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "plan/connect.h"
 
@@ -28,7 +29,7 @@ static void one_way(size_t a, size_t b, uint32_t nvlinks, uint32_t path)
 {
     struct card_peer *p = &cards[a].peers[cards[a].peer_count++];
     *p = (struct card_peer){ .nvlinks = nvlinks, .path = path };
-    snprintf(p->bus_id, sizeof p->bus_id, "%s", cards[b].bus_id);
+    memcpy(p->bus_id, cards[b].bus_id, sizeof p->bus_id);
 }
 
 static void join(size_t a, size_t b, uint32_t nvlinks, uint32_t path)
