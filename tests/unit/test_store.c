@@ -5,6 +5,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -204,6 +206,56 @@ static void a_turn_given_up_can_be_rolled_back_too(void **state)
     store_close(s);
 }
 
+/* A file system of one MiB that only this process sees. */
+static bool mount_small(void)
+{
+    return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", folder, "tmpfs", 0, "size=1m") == 0;
+}
+
+static void fill_up(const char *path)
+{
+    static const char block[512];
+    auto_close int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    while (write(fd, block, sizeof block) > 0)
+        ;
+    assert_int_equal(errno, ENOSPC);
+}
+
+static void a_full_file_system_undoes_the_turn_and_the_store_goes_on(void **state)
+{
+    (void)state;
+    if (!mount_small()) {
+        print_message("# mounting a small file system takes root\n");
+        skip();
+    }
+    auto_free char *ballast = text_fmt("%s/ballast", folder);
+    auto_free char *value = NULL;
+    auto_free char *big = mem_new(100000);
+    memset(big, 'x', 99999);
+    struct store *s = open_store();
+    fill_up(ballast);
+    ok(store_begin(s, &err));
+    (void)store_set_meta(s, "big", big, &err); /* here or in the commit, as the pages go */
+    assert_int_equal(store_commit(s, &err), -ENOSPC);
+    assert_non_null(strstr(err.text, "no room left"));
+    ok(store_meta(s, "big", &value, &err));
+    assert_null(value);
+
+    assert_int_equal(unlink(ballast), 0);
+    ok(store_begin(s, &err));
+    ok(store_set_meta(s, "big", big, &err));
+    ok(store_commit(s, &err));
+    store_close(s);
+    s = open_store();
+    ok(store_meta(s, "big", &value, &err));
+    assert_string_equal(value, big);
+    store_close(s);
+    assert_int_equal(umount(folder), 0);
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -218,6 +270,7 @@ int main(void)
         STORY(a_damaged_store_is_refused_and_left_alone),
         STORY(another_programs_database_is_refused),
         STORY(a_full_disk_undoes_the_turn_and_the_store_goes_on),
+        STORY(a_full_file_system_undoes_the_turn_and_the_store_goes_on),
         STORY(a_turn_given_up_can_be_rolled_back_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
