@@ -9,6 +9,8 @@
  *     AUTO(text) struct text t = TEXT_INIT;      // text_done(&t)
  *     AUTO_PTR(json_decref) json_t *root = …;    // json_decref(root) unless NULL
  *
+ * A local that is there only to be let go (a lock) needs no other use.
+ *
  * To hand it on: `return take_ptr(path)`, `*ret_fd = take_fd(fd)`.
  */
 #ifndef DIVVY_BASE_CLEANUP_H
@@ -45,13 +47,13 @@ static inline void cleanup_dir(DIR **d)
         (void)closedir(*d); /* closing a directory loses nothing */
 }
 
-#define auto_free __attribute__((cleanup(cleanup_free)))
-#define auto_close __attribute__((cleanup(cleanup_close)))
-#define auto_file __attribute__((cleanup(cleanup_file)))
-#define auto_dir __attribute__((cleanup(cleanup_dir)))
+#define auto_free __attribute__((cleanup(cleanup_free), unused))
+#define auto_close __attribute__((cleanup(cleanup_close), unused))
+#define auto_file __attribute__((cleanup(cleanup_file), unused))
+#define auto_dir __attribute__((cleanup(cleanup_dir), unused))
 
 /* AUTO(x): the local is a struct in this frame and ends with x_done(&local). */
-#define AUTO(x) __attribute__((cleanup(x##_done)))
+#define AUTO(x) __attribute__((cleanup(x##_done), unused))
 
 /* DEFINE_AUTO_PTR(T, f): afterwards AUTO_PTR(f) works for locals of type T *. */
 #define DEFINE_AUTO_PTR(T, f)                                                                      \
@@ -61,7 +63,7 @@ static inline void cleanup_dir(DIR **d)
             f(*p);                                                                                 \
     }                                                                                              \
     struct cleanup_ptr_##f##_needs_a_semicolon
-#define AUTO_PTR(f) __attribute__((cleanup(cleanup_ptr_##f)))
+#define AUTO_PTR(f) __attribute__((cleanup(cleanup_ptr_##f), unused))
 
 #define take_ptr(p)                                                                                \
     __extension__({                                                                                \
