@@ -76,11 +76,11 @@ enum place_verdict ask_place(struct sched *s, const struct inventory *inv, struc
     struct place_rules rules = reserve_rules(s, with_bans);
     uint64_t key = mix(sense_of(s, inv, q), rules.bans ? ASKED_UNRESERVED : ASKED_ALL);
     const enum place_verdict *known = map_get(&s->refused, key);
-    struct err ignored; /* the sentence: sched_explain asks again where somebody wants to read it */
     if (known)
         return *known;
+    /* no sentence: sched_explain asks again where somebody wants to read it */
     enum place_verdict verdict =
-        place_request(inv, &q->request, &rules, now, ret_place, ret_plan, &ignored);
+        place_request(inv, &q->request, &rules, now, ret_place, ret_plan, NULL);
     if (verdict != PLACE_NOW)
         map_put(&s->refused, key, (void *)&verdicts[verdict]); /* only ever read */
     return verdict;
