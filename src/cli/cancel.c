@@ -82,7 +82,8 @@ int verb_cancel(struct session *s, int argc, char **argv)
 {
     struct cancel_call call = { .by_filter = false };
     int status = STATUS_OK;
-    verb_parse(s, options, parse, "ID...", doc, argc, argv, 0, &call);
+    struct verb_words words = { .options = options, .parser = parse, .args = "ID...", .doc = doc };
+    verb_parse(s, &words, argc, argv, &call);
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (c && call.by_filter)
         status = find_jobs(s, c, &call);

@@ -29,8 +29,9 @@ static int show(const struct session *s, const struct inventory *inv)
         for (size_t i = 0; i < inv->card_count; i++) {
             auto_free char *name = text_fmt("gpu%u", inv->cards[i].card.ordinal);
             json_t *card = json_object();
-            json_put_text(card, "pool", card_pool_word(inv->cards[i].pool));
-            json_put_text(card, "mode", card_mode_word(inv->cards[i].mode));
+            bool known = inv->cards[i].owners_known;
+            json_put_text(card, "pool", known ? card_pool_word(inv->cards[i].pool) : NULL);
+            json_put_text(card, "mode", known ? card_mode_word(inv->cards[i].mode) : NULL);
             json_put(j, name, card);
         }
         return verb_print_json(j);
@@ -44,8 +45,9 @@ static int show(const struct session *s, const struct inventory *inv)
         const struct inventory_card *c = &inv->cards[i];
         table_cellf(&t, "gpu%u", c->card.ordinal);
         table_cell(&t, board_short_name(&c->card.board));
-        table_cell(&t, card_pool_word(c->pool));
-        table_cell(&t, card_mode_word(c->mode));
+        /* Without a daemon nobody knows. */
+        table_cell(&t, c->owners_known ? card_pool_word(c->pool) : "n/a");
+        table_cell(&t, c->owners_known ? card_mode_word(c->mode) : "n/a");
         table_cell(&t, c->card.mig_now ? "slices" : "whole");
     }
     table_draw(&t, &s->screen, &out);
@@ -110,7 +112,8 @@ static int verb_card(struct session *s, int argc, char **argv, bool is_pool, con
 {
     struct card_call call = { .count = 0 };
     int status = STATUS_OK;
-    verb_parse(s, NULL, parse, args, doc, argc, argv, 0, &call);
+    struct verb_words words = { .parser = parse, .args = args, .doc = doc };
+    verb_parse(s, &words, argc, argv, &call);
     if (!call.count) {
         AUTO(inventory) struct inventory inv = { .cards = NULL };
         status = cards_now(s, &inv);

@@ -40,6 +40,17 @@ static int ask_driver(struct inventory *ret, struct err *e)
     return r;
 }
 
+/* A daemon without cards may know why. */
+static void tell_trouble(struct client *c)
+{
+    struct daemon_view v = { .version = NULL };
+    if (client_daemon(c, &v, NULL) < 0)
+        return;
+    if (v.driver_trouble)
+        verb_note("divvyd has no driver to ask: %s", v.driver_trouble);
+    daemon_view_done(&v);
+}
+
 int cards_now(const struct session *s, struct inventory *ret)
 {
     struct client *c = NULL;
@@ -47,6 +58,8 @@ int cards_now(const struct session *s, struct inventory *ret)
     int r = client_open(s->root, &c, &e);
     if (r == 0)
         r = client_inventory(c, ret, &e);
+    if (r == 0 && !ret->card_count)
+        tell_trouble(c);
     client_close(c);
     if (r == 0)
         return STATUS_OK;

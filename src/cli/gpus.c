@@ -33,7 +33,8 @@ int verb_gpus(struct session *s, int argc, char **argv)
     AUTO(inventory) struct inventory inv = { .cards = NULL };
     AUTO(text) struct text t = TEXT_INIT;
     struct gpus_look look = { .screen = &s->screen, .user_name = user_name };
-    verb_parse(s, options, parse, "", doc, argc, argv, 0, &look.details);
+    struct verb_words words = { .options = options, .parser = parse, .doc = doc };
+    verb_parse(s, &words, argc, argv, &look.details);
     int status = cards_now(s, &inv);
     if (status != STATUS_OK)
         return status;

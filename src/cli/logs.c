@@ -185,7 +185,8 @@ int verb_logs(struct session *s, int argc, char **argv)
     struct logs_call call = { .lines = UINT64_MAX };
     struct err e = ERR_INIT;
     int status = STATUS_OK;
-    verb_parse(s, options, parse, "ID", doc, argc, argv, 0, &call);
+    struct verb_words words = { .options = options, .parser = parse, .args = "ID", .doc = doc };
+    verb_parse(s, &words, argc, argv, &call);
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (c && show(c, &call, &e) < 0 && e.code != -EPIPE)
         status = verb_fail(s, &e);

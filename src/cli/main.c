@@ -36,7 +36,8 @@ int verb_help(struct session *s, int argc, char **argv)
 int verb_version(struct session *s, int argc, char **argv)
 {
     AUTO(text) struct text t = TEXT_INIT;
-    verb_parse(s, NULL, NULL, "", "The version of this command.", argc, argv, 0, NULL);
+    struct verb_words words = { .doc = "The version of this command." };
+    verb_parse(s, &words, argc, argv, NULL);
     if (s->json)
         text_addf(&t, "{\"version\": \"%s\"}\n", DIVVY_VERSION);
     else

@@ -347,7 +347,7 @@ static void add_variable(struct env_list *l, const char *variable)
         strv_add(&l->v, variable);
         return;
     }
-    for (size_t i = 0; l->v[i]; i++)
+    for (size_t i = 0; l->v && l->v[i]; i++)
         if (l->v[i] == old)
             l->v[i] = text_dup(variable);
     free(old);

@@ -124,7 +124,8 @@ int verb_profiles(struct session *s, int argc, char **argv)
     AUTO(inventory) struct inventory inv = { .cards = NULL };
     struct profiles_call call = { .board = NULL };
     uint32_t ordinal = 0;
-    verb_parse(s, options, parse, "[CARD]", doc, argc, argv, 0, &call);
+    struct verb_words words = { .options = options, .parser = parse, .args = "[CARD]", .doc = doc };
+    verb_parse(s, &words, argc, argv, &call);
     if (call.board && call.card)
         return verb_usage(s, "either a card or --board; %s is here, %s need not be", call.card,
                           call.board);

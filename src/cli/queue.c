@@ -102,7 +102,8 @@ int verb_queue(struct session *s, int argc, char **argv)
     AUTO(text) struct text t = TEXT_INIT;
     struct err e = ERR_INIT;
     int status = STATUS_OK;
-    verb_parse(s, options, parse, "", doc, argc, argv, 0, &call);
+    struct verb_words words = { .options = options, .parser = parse, .doc = doc };
+    verb_parse(s, &words, argc, argv, &call);
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (!c)
         return status;

@@ -193,8 +193,12 @@ int verb_run(struct session *s, int argc, char **argv)
             options[n++] = *o;
     memcpy(options + n, own_options, sizeof own_options);
     s->own_failure = STATUS_OURS;
-    verb_parse(s, options, parse, "[--] COMMAND [ARGUMENT...]", doc, argc, argv, ARGP_IN_ORDER,
-               &call);
+    struct verb_words words = { .options = options,
+                                .parser = parse,
+                                .args = "[--] COMMAND [ARGUMENT...]",
+                                .doc = doc,
+                                .flags = ARGP_IN_ORDER };
+    verb_parse(s, &words, argc, argv, &call);
     int status = submission_spec(s, &call.submission, false, &spec);
     if (status != STATUS_OK)
         return status;

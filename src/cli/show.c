@@ -36,7 +36,8 @@ int verb_show(struct session *s, int argc, char **argv)
     AUTO(ids) struct ids jobs = { .ids = NULL };
     AUTO(text) struct text t = TEXT_INIT;
     int status = STATUS_OK;
-    verb_parse(s, NULL, parse, "ID...", doc, argc, argv, 0, &jobs);
+    struct verb_words words = { .parser = parse, .args = "ID...", .doc = doc };
+    verb_parse(s, &words, argc, argv, &jobs);
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     for (size_t i = 0; c && i < jobs.count; i++) {
         int one = show(s, c, jobs.ids[i], &t);

@@ -74,7 +74,8 @@ int verb_status(struct session *s, int argc, char **argv)
     AUTO(text) struct text out = TEXT_INIT;
     struct err e = ERR_INIT;
     int status = STATUS_OK;
-    verb_parse(s, NULL, NULL, "", doc, argc, argv, 0, NULL);
+    struct verb_words words = { .doc = doc };
+    verb_parse(s, &words, argc, argv, NULL);
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (!c)
         return status;

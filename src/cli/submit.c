@@ -85,8 +85,12 @@ int verb_submit(struct session *s, int argc, char **argv)
     for (const struct argp_option *o = job_options_argp(); o->name || o->doc; o++)
         options[n++] = *o;
     memcpy(options + n, own_options, sizeof own_options);
-    verb_parse(s, options, parse, "SCRIPT [ARGUMENT...]\n-- COMMAND [ARGUMENT...]", doc, argc, argv,
-               ARGP_IN_ORDER, &call);
+    struct verb_words words = { .options = options,
+                                .parser = parse,
+                                .args = "SCRIPT [ARGUMENT...]\n-- COMMAND [ARGUMENT...]",
+                                .doc = doc,
+                                .flags = ARGP_IN_ORDER };
+    verb_parse(s, &words, argc, argv, &call);
     s->own_failure = call.wait ? STATUS_OURS : 0;
     status = submission_spec(s, &call.submission, true, &spec);
     if (status != STATUS_OK)

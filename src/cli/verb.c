@@ -215,17 +215,19 @@ static error_t parse_verb(int key, char *arg, struct argp_state *state)
     return r;
 }
 
-void verb_parse(struct session *s, const struct argp_option *options, argp_parser_t parser,
-                const char *args, const char *doc, int argc, char **argv, unsigned flags, void *arg)
+void verb_parse(struct session *s, const struct verb_words *words, int argc, char **argv, void *arg)
 {
     static const struct argp_child children[] = { { &common_argp, 0, NULL, 0 }, { 0 } };
-    struct argp argp = { options, parse_verb, args, doc, children, NULL, NULL };
+    struct argp argp = {
+        words->options, parse_verb, words->args, words->doc, children, NULL, NULL
+    };
     auto_free char *name = text_fmt("divvy %s", s->verb);
-    struct parse p = { s, &argp, name, arg, parser };
+    struct parse p = { s, &argp, name, arg, words->parser };
+    unsigned flags = words->flags | ARGP_NO_ERRS | ARGP_NO_HELP;
     int at = 0;
     current = &p;
     /* Its own messages and help would be in another tone, and know no nearest option. */
-    error_t r = argp_parse(&argp, argc, argv, flags | ARGP_NO_ERRS | ARGP_NO_HELP, &at, &p);
+    error_t r = argp_parse(&argp, argc, argv, flags, &at, &p);
     if (r == 0 && at > 0 && at < argc)
         exit(explain(&p, argv[at]));
     current = NULL;

@@ -46,14 +46,22 @@ verb_fn verb_find(const char *name); /* NULL: there is none */
 /* The verb that was meant, or NULL. */
 const char *verb_nearest(const char *name);
 
+/* How a verb is called. */
+struct verb_words {
+    const struct argp_option *options; /* its own; NULL: none */
+    argp_parser_t parser;              /* of its own options and arguments; NULL: none */
+    const char *args;                  /* "ID...", as argp has it; NULL: none */
+    const char *doc;
+    unsigned flags; /* ARGP_IN_ORDER, or 0 */
+};
+
 /*
- * Parses a verb's options: its own table, and --root, --json, --help. `arg`
- * goes to the parser as state->input. On bad options prints and exits with
+ * Parses a verb's options: its own, and --root, --json, --help. `arg` goes to
+ * the parser as state->input. On bad options prints and exits with
  * STATUS_USAGE (or own_failure). Parsers refuse with verb_refuse, never with
  * argp_error, which is silent here.
  */
-void verb_parse(struct session *s, const struct argp_option *options, argp_parser_t parser,
-                const char *args, const char *doc, int argc, char **argv, unsigned flags,
+void verb_parse(struct session *s, const struct verb_words *words, int argc, char **argv,
                 void *arg);
 
 /* For parsers: prints "divvy: text" and exits as bad options do. */

@@ -64,7 +64,8 @@ int verb_wait(struct session *s, int argc, char **argv)
     struct wait_call call = { .timeout_us = -1 };
     int status = STATUS_OK;
     s->own_failure = STATUS_OURS;
-    verb_parse(s, options, parse, "ID...", doc, argc, argv, 0, &call);
+    struct verb_words words = { .options = options, .parser = parse, .args = "ID...", .doc = doc };
+    verb_parse(s, &words, argc, argv, &call);
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     int64_t end_us = clock_now().boot_us + call.timeout_us;
     for (size_t i = 0; c && i < call.jobs.count; i++) {
