@@ -64,9 +64,28 @@ int driver_open(const struct driver_options *options, struct driver **ret, struc
     return code;
 }
 
+static void forget_boards(struct driver *d)
+{
+    for (size_t i = 0; i < d->known_count; i++) {
+        free(d->known[i].boards[0]);
+        free(d->known[i].boards[1]);
+    }
+    d->known_count = 0;
+    d->path_count = 0;
+}
+
 int driver_ready(struct driver *d, struct err *e)
 {
-    return d->lib.so ? 0 : library_open(&d->lib, d->nvml, d->driver_root, e);
+    char version[sizeof d->version] = "";
+    int code = d->lib.so ? 0 : library_open(&d->lib, d->nvml, d->driver_root, e);
+    if (code < 0)
+        return code;
+    /* Another driver since it was let go may tell other names and memory sizes. */
+    (void)d->lib.nvmlSystemGetDriverVersion(version, sizeof version);
+    if (strcmp(version, d->version) != 0)
+        forget_boards(d);
+    memcpy(d->version, version, sizeof d->version);
+    return 0;
 }
 
 void driver_release(struct driver *d)
@@ -83,10 +102,7 @@ void driver_close(struct driver *d)
     if (!d)
         return;
     driver_release(d);
-    for (size_t i = 0; i < d->known_count; i++) {
-        free(d->known[i].boards[0]);
-        free(d->known[i].boards[1]);
-    }
+    forget_boards(d);
     free(d->known);
     free(d->paths);
     free(d->nvml);

@@ -40,6 +40,7 @@ struct driver {
     struct library lib;
     char *nvml; /* NULL: the default name */
     char *driver_root;
+    char version[80]; /* of the driver that the known boards were asked of */
     char **reset_argv;
     driver_board_fn board;
     void *board_arg;

@@ -348,10 +348,24 @@ static int find_card(struct doing *w, struct err *e)
     return 0;
 }
 
+/* Geometry, which older drivers tell only while MIG is on. */
+static int need_mig(struct doing *w, struct err *e)
+{
+    unsigned int now, pending;
+    int code = mode_of(w, &now, &pending, e);
+    if (code < 0)
+        return code;
+    if (now != NVML_DEVICE_MIG_ENABLE)
+        return refuse_words(w, -ENOTSUP, e, "MIG is off on this card");
+    w->board = driver_board(w->d, w->dev, w->known, true);
+    return 0;
+}
+
 static int carry_out(struct doing *w, struct err *e)
 {
-    if (w->s.kind > STEP_RESET)
-        w->board = driver_board(w->d, w->dev, w->known, true);
+    int code = w->s.kind > STEP_RESET ? need_mig(w, e) : 0;
+    if (code < 0)
+        return code;
     switch (w->s.kind) {
     case STEP_MIG_ON:
         return turn_mig(w, NVML_DEVICE_MIG_ENABLE, e);
