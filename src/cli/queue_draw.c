@@ -213,7 +213,10 @@ static void rows_end(struct table *t, const struct job_view *v)
         text_addf(&end, " (task %d)", v->exit.task);
     row(t, "end", end.buf);
     if (v->exit.cpu_us) {
-        text_add_duration(&used, v->exit.cpu_us);
+        if (v->exit.cpu_us < CLOCK_SECOND)
+            text_addf(&used, "%.2fs", (double)v->exit.cpu_us / (double)CLOCK_SECOND);
+        else
+            text_add_duration(&used, v->exit.cpu_us);
         text_add(&used, " of CPU time");
     }
     if (v->exit.mem_peak_bytes) {
