@@ -13,6 +13,12 @@
 #include "store/db.h"
 #include "store/migrate.h"
 
+/*
+ * After a crash the WAL is read again, and then a program that only looks (a
+ * backup, sqlite3 by hand) is in the way for a moment.
+ */
+#define OPEN_PATIENCE_MS 5000
+
 /* A POSIX lock: the kernel tells who has it, and children do not inherit it. */
 static int take_lock(struct store *s, const char *dir, struct err *e)
 {
@@ -112,6 +118,7 @@ static int open_all(struct store *s, const char *dir, struct err *e)
         r = open_database(s, e);
     if (r < 0)
         return r;
+    (void)sqlite3_busy_timeout(s->db, OPEN_PATIENCE_MS); /* cannot fail on an open handle */
     checkpoint_on_close(s, 0);
     r = migrate_check(s->db, s->path, store_version, e);
     if (r < 0)
@@ -124,6 +131,7 @@ static int open_all(struct store *s, const char *dir, struct err *e)
         r = find_boot(s, e);
     if (r == 0)
         r = add_boot(s, e);
+    (void)sqlite3_busy_timeout(s->db, 0); /* the loop never waits */
     return r < 0 ? r : 0;
 }
 
