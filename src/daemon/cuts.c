@@ -266,6 +266,8 @@ static void cut_recover(struct job *j, const struct snapshot *s)
         log_line(LOG_WARN, "job %" PRIu64 ": after an interruption: %s", j->id, e.text);
     if (happened)
         cards_step_done(j->daemon, &done, j->id);
+    if (j->attempt->cancelled)
+        apply_cancel(a, "the job was cancelled");
     cut_write(j, happened ? JOURNAL_DONE : JOURNAL_PLANNED);
     cut_settle(j);
     KILLPOINT(CUT_RECOVERED);

@@ -108,6 +108,8 @@ int jobs_load(struct daemon *d, struct err *e)
         struct job *j = d->active[i];
         if (j->state == JOB_PREPARING && cut_load(j, &cut) < 0)
             log_line(LOG_WARN, "%s", cut.text);
+        if (j->state == JOB_PREPARING && j->verdict == JOB_CANCELLED)
+            j->attempt->cancelled = true;
     }
     d->inventory_stale = d->schedule = true;
     return r;
@@ -192,6 +194,24 @@ static bool stop_running(struct job *j, const char *reason)
     return true;
 }
 
+/* Written down at once: the step under way may outlive this daemon. */
+static bool cancel_preparing(struct job *j, const char *reason)
+{
+    struct daemon *d = j->daemon;
+    struct err e = ERR_INIT;
+    if (!turn_write(d))
+        return false;
+    if (store_set_state(d->store, j->id, JOB_PREPARING, JOB_CANCELLED, reason, clock_now(), &e) <
+        0) {
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+        return false;
+    }
+    set_reason(j, reason);
+    if (j->attempt->cut_open)
+        cut_cancel(j);
+    return true;
+}
+
 bool job_cancel(struct job *j, const char *who, struct err *e)
 {
     auto_free char *reason = text_fmt("cancelled by %s", who);
@@ -202,9 +222,7 @@ bool job_cancel(struct job *j, const char *who, struct err *e)
         done = job_move(j, JOB_EV_DROP, reason);
         break;
     case JOB_PREPARING:
-        done = turn_write(j->daemon);
-        if (done && j->attempt->cut_open)
-            cut_cancel(j);
+        done = cancel_preparing(j, reason);
         break;
     case JOB_STARTING:
     case JOB_RUNNING:
