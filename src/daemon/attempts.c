@@ -59,6 +59,11 @@ void attempt_free(struct job *j)
 
 /* ---- starting ---- */
 
+static char *attach_path(const struct daemon *d, uint64_t job_id, uint32_t attempt)
+{
+    return text_fmt("%s/%" PRIu64 ".%u.sock", d->paths.attach, job_id, attempt);
+}
+
 static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
 {
     struct daemon *d = j->daemon;
@@ -79,7 +84,7 @@ static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
     s->driver_root = text_dup(d->paths.driver_root);
     s->cgroup_root = text_dup(d->cgroup_root);
     if (s->job.attached)
-        s->attach_socket = text_fmt("%s/%" PRIu64 ".%u.sock", d->paths.attach, j->id, s->attempt);
+        s->attach_socket = attach_path(d, j->id, s->attempt);
     return bind_tasks(d, j, s, e);
 }
 
@@ -288,10 +293,25 @@ static void take_end(struct job *j, int dir)
     jobdir_exit_done(&x);
 }
 
+/* Nothing of it ran, and nothing will: told to end before a supervisor took it up. */
+static void take_unstarted(struct job *j, int dir)
+{
+    struct now now = clock_now();
+    struct job_exit x = { .kind = EXIT_CANCELLED,
+                          .ended_boot_us = now.boot_us,
+                          .ended_wall_us = now.wall_us };
+    auto_close int lock = -1;
+    /* A supervisor on its way here reads `stop` once it has the lock. */
+    if (dir >= 0 &&
+        (jobdir_stop(dir, JOBDIR_STOP_CANCEL, NULL) < 0 || jobdir_claim(dir, &lock, NULL) < 0))
+        return; /* it has it already, and tells the end itself */
+    take_exit(j, &x, JOB_EV_EXITED);
+}
+
 static void relaunch(struct job *j)
 {
-    if (j->state != JOB_STARTING)
-        return;
+    if (j->state != JOB_STARTING || !j->daemon->snapshot_came)
+        return; /* the cards have to be known before a task can be bound to them */
     j->attempt->launch = true;
     turn_todo(j->daemon, j);
 }
@@ -300,6 +320,8 @@ static void look_missing(struct job *j)
 {
     if (j->state == JOB_STARTING)
         relaunch(j);
+    else if (j->state == JOB_ENDING && !j->attempt->started_wall_us)
+        take_unstarted(j, -1);
     else
         take_vanished(j, -1, "its folder is gone");
 }
@@ -326,7 +348,7 @@ void attempt_look(struct job *j)
     case JOBDIR_NEW:
         relaunch(j);
         if (j->state == JOB_ENDING)
-            take_vanished(j, dir, "it was stopped before its supervisor started");
+            take_unstarted(j, dir);
         break;
     case JOBDIR_STARTING:
         break;
@@ -361,12 +383,20 @@ static void write_stop(struct job *j)
         log_line(LOG_ERROR, "job %" PRIu64 " cannot be told to end: %s", j->id, e.text);
 }
 
+/* The folder last: it tells the next start that there is something to remove. */
+static int remove_files(struct daemon *d, uint64_t job_id, uint32_t attempt, struct err *e)
+{
+    auto_free char *attach = attach_path(d, job_id, attempt);
+    (void)unlink(attach); /* of a supervisor that was killed; mostly there is none */
+    return jobdir_remove(d->paths.jobs, job_id, attempt, e);
+}
+
 static void forget(struct job *j)
 {
     struct err e = ERR_INIT;
     struct daemon *d = j->daemon;
     KILLPOINT(FOLDER_REMOVE);
-    if (j->attempts && jobdir_remove(d->paths.jobs, j->id, j->attempts, &e) < 0)
+    if (j->attempts && remove_files(d, j->id, j->attempts, &e) < 0)
         log_line(LOG_WARN, "job %" PRIu64 ": %s", j->id, e.text);
     KILLPOINT(FOLDER_REMOVED);
     if (j->attempt)
@@ -426,14 +456,19 @@ static int sweep_one(void *user, uint64_t job_id, uint32_t attempt, struct err *
     }
     if (state == JOBDIR_NEW && jobdir_claim(dir, &lock, NULL) < 0)
         return 0;
-    (void)jobdir_remove(d->paths.jobs, job_id, attempt, NULL); /* swept again at the next start */
+    (void)remove_files(d, job_id, attempt, NULL); /* swept again at the next start */
     return 0;
 }
 
 static void sweep_garbage(void *user, const char *name)
 {
     struct daemon *d = user;
-    log_line(LOG_WARN, "%s/%s is no attempt's folder and is left alone", d->paths.jobs, name);
+    struct err e = ERR_INIT;
+    int r = jobdir_remove_leftover(d->paths.jobs, name, &e);
+    if (r == -EINVAL)
+        log_line(LOG_WARN, "%s and is left alone", e.text);
+    else if (r < 0)
+        log_line(LOG_WARN, "%s", e.text);
 }
 
 void attempts_sweep(struct daemon *d)

@@ -288,6 +288,8 @@ static void name_lost_card(const struct daemon *d, struct card *c)
 
 void cards_snapshot(struct daemon *d, struct snapshot *take)
 {
+    if (!d->snapshot_came)
+        d->look_soon = true; /* what was to be launched can be bound from now on */
     d->snapshot_came = true;
     d->snapshot_taken = take->taken;
     d->driver_trouble[0] = '\0';

@@ -94,6 +94,7 @@ static void start_over(struct daemon *d, const struct err *why)
         return;
     }
     d->recover_cuts = true;
+    d->snapshot_came = false;
     children_refresh(&d->children);
 }
 

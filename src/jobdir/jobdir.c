@@ -273,6 +273,15 @@ int jobdir_remove(const char *jobs, uint64_t job_id, uint32_t attempt, struct er
     return file_remove_tree(parent, gone, e);
 }
 
+int jobdir_remove_leftover(const char *jobs, const char *name, struct err *e)
+{
+    auto_close int parent = -1;
+    if (!text_starts(name, TEMPORARY) || strchr(name, '/'))
+        return err_set(e, -EINVAL, "%s/%s is no attempt's folder", jobs, name);
+    int r = open_jobs(jobs, &parent, e);
+    return r < 0 ? r : file_remove_tree(parent, name, e);
+}
+
 int jobdir_scan(const char *jobs, jobdir_each_fn each, jobdir_garbage_fn garbage, void *user,
                 struct err *e)
 {

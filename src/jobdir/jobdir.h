@@ -216,6 +216,13 @@ typedef void (*jobdir_garbage_fn)(void *user, const char *name);
 int jobdir_scan(const char *jobs, jobdir_each_fn each, jobdir_garbage_fn garbage, void *user,
                 struct err *e);
 
+/*
+ * Removes what a jobdir_create or jobdir_remove that was killed left under this
+ * name. -EINVAL: it is no such thing, and is left alone. Only for who alone
+ * makes and removes folders there, as the holder of the store's lock does.
+ */
+int jobdir_remove_leftover(const char *jobs, const char *name, struct err *e);
+
 /* Field 22 of /proc/PID/stat; 0: there is no such process (any more). */
 uint64_t jobdir_start_ticks(pid_t pid);
 /* Does that very process still live? */

@@ -288,6 +288,24 @@ static void removing_is_done_once_and_may_be_repeated(void **state)
     assert_int_equal(mkdir(jobs, 0700), 0);
 }
 
+static void only_leftovers_are_removed_as_such(void **state)
+{
+    (void)state;
+    close(make_folder());
+    auto_free char *made = text_fmt("%s/.new-7.1", jobs);
+    auto_free char *gone = text_fmt("%s/.new-gone-7.1", jobs);
+    assert_int_equal(mkdir(made, 0700), 0);
+    assert_int_equal(mkdir(gone, 0700), 0);
+    assert_int_equal(jobdir_remove_leftover(jobs, ".new-7.1", NULL), 0);
+    assert_int_equal(jobdir_remove_leftover(jobs, ".new-gone-7.1", NULL), 0);
+    assert_int_equal(jobdir_remove_leftover(jobs, "41.2", NULL), -EINVAL);
+    assert_int_equal(jobdir_remove_leftover(jobs, ".new-/../41.2", NULL), -EINVAL);
+    struct seen seen = { 0, 0 };
+    assert_int_equal(jobdir_scan(jobs, count_attempt, count_garbage, &seen, NULL), 0);
+    assert_int_equal(seen.attempts, 1);
+    assert_int_equal(seen.garbage, 0);
+}
+
 static void process_is_told_from_another_with_its_pid(void **state)
 {
     (void)state;
@@ -312,6 +330,7 @@ int main(void)
         WITH_JOBS(started_and_exit_come_back),
         WITH_JOBS(stop_says_why),
         WITH_JOBS(scan_tells_attempts_from_garbage),
+        WITH_JOBS(only_leftovers_are_removed_as_such),
         WITH_JOBS(removing_is_done_once_and_may_be_repeated),
         cmocka_unit_test(process_is_told_from_another_with_its_pid),
     };
