@@ -34,6 +34,7 @@ struct server {
     struct driver_skip *watch_skip;
     size_t watch_skip_count;
     int64_t next_boot_us; /* of the next snapshot while watching */
+    bool paused; /* NVML was let go on request: no snapshot and no event until the next request */
     bool events_none;
     bool gone; /* the parent */
 };
@@ -159,6 +160,7 @@ static void do_release(struct server *s, uint64_t seq)
     if (s->d)
         driver_release(s->d);
     s->events_none = false;
+    s->paused = true;
     say(s, message("released", seq));
 }
 
@@ -191,6 +193,7 @@ static int serve_request(struct server *s, json_t *request, struct err *e)
         code = skips_from_json(skips, &skip, &skip_count, e);
     if (code < 0)
         return code;
+    s->paused = false;
     if (strcmp(word, "snapshot") == 0)
         say_snapshot(s, seq, skip, skip_count);
     else if (strcmp(word, "step") == 0)
@@ -221,7 +224,7 @@ static void say_events(struct server *s)
 
 static int wait_ms(const struct server *s)
 {
-    if (!s->every_ms)
+    if (!s->every_ms || s->paused)
         return -1;
     int64_t ms = (s->next_boot_us - clock_now().boot_us + 999) / 1000;
     if (ms < 0)
@@ -231,7 +234,7 @@ static int wait_ms(const struct server *s)
 
 static void watch(struct server *s)
 {
-    if (!s->every_ms || s->gone)
+    if (!s->every_ms || s->paused || s->gone)
         return;
     int64_t now = clock_now().boot_us;
     if (now >= s->next_boot_us) {

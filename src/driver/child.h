@@ -32,7 +32,8 @@
  *
  * NVML is opened by the first request that needs it and kept; ask_release lets
  * go of it (before a reset, a mode change of an Ampere card, a driver upgrade)
- * until the next request that needs it.
+ * until the next request: a child that was watching pauses until then, too. It
+ * has let go when DRIVER_REPLY_RELEASED arrives, not before.
  *
  * The messages are JSON in SOCK_SEQPACKET, see driver/message.h. Both ends are
  * always the same version: a daemon starts its own program.

@@ -107,7 +107,8 @@ int driver_snapshot(struct driver *d, const struct driver_skip *skip, size_t ski
  * done and is not is -EIO. A create that came out wrong is destroyed again.
  * Finding things as the step wants them already is an error (-EEXIST for a
  * create, -ENOENT for a destroy): somebody else was there.
- *   -EBUSY   in use: by processes, or (GI destroy) by a compute instance
+ *   -EBUSY   in use: by processes, or (GI destroy) by a compute instance. A
+ *            mode change waits about a second for others to let go first.
  *   -ENOSPC  no room for it
  *   -EACCES  this needs root, or access to the mig/config capability
  *   -ENODEV  the card is lost, or not there

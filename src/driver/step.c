@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/text.h"
 #include "driver/state.h"
 
+#define MODE_TRIES 10
 #define CI_IDS 8u /* a GPU instance has compute instances 0 to 7 */
 
 /* One step on its way. */
@@ -281,16 +283,32 @@ static int mode_of(const struct doing *w, unsigned int *ret_now, unsigned int *r
     return r == NVML_SUCCESS ? 0 : refuse(w, r, e);
 }
 
+/* Clients that are about to let go of the card get a moment to do so. */
+static nvmlReturn_t set_mode(const struct doing *w, unsigned int mode, nvmlReturn_t *activation)
+{
+    const struct timespec moment = { .tv_nsec = 100 * 1000 * 1000 };
+    nvmlReturn_t r = NVML_SUCCESS;
+    for (int tries = 0; tries < MODE_TRIES; tries++) {
+        if (tries)
+            (void)nanosleep(&moment, NULL); /* woken early: asked early */
+        *activation = NVML_SUCCESS;
+        r = w->lib->nvmlDeviceSetMigMode(w->dev, mode, activation);
+        if (r != NVML_ERROR_IN_USE && *activation != NVML_ERROR_IN_USE)
+            break;
+    }
+    return r;
+}
+
 static int turn_mig(struct doing *w, unsigned int mode, struct err *e)
 {
     unsigned int now, pending;
-    nvmlReturn_t activation = NVML_SUCCESS;
+    nvmlReturn_t activation;
     nvmlReturn_t ignored;
     int code = mode_of(w, &now, &pending, e);
     if (code < 0 || (now == mode && pending == mode))
         return code;
     unsigned int before = pending;
-    nvmlReturn_t r = w->lib->nvmlDeviceSetMigMode(w->dev, mode, &activation);
+    nvmlReturn_t r = set_mode(w, mode, &activation);
     if (r != NVML_SUCCESS)
         return refuse_for(w, r, NOT_AN_INSTANCE, e);
     code = mode_of(w, &now, &pending, e);

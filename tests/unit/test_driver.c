@@ -526,6 +526,30 @@ static void test_a_watching_child_sends_events(void **state)
     assert_int_equal(driver_child_stop(c, 30000), 0);
 }
 
+static void test_a_child_that_let_go_is_silent_until_asked(void **state)
+{
+    (void)state;
+    struct driver_child *c = start_child(DRIVER_CHILD_WATCH);
+    struct driver_reply r;
+    struct err e = ERR_INIT;
+    uint64_t released;
+    assert_int_equal(driver_child_ask_watch(c, 1, NULL, 0, NULL, &e), 0);
+    assert_int_equal(answer(c, &r, &e), 1);
+    driver_reply_done(&r);
+    assert_int_equal(driver_child_ask_release(c, &released, &e), 0);
+    do {
+        assert_int_equal(answer(c, &r, &e), 1);
+        driver_reply_done(&r);
+    } while (r.kind != DRIVER_REPLY_RELEASED);
+    assert_int_equal(r.seq, released);
+    uint64_t asked;
+    assert_int_equal(driver_child_ask_snapshot(c, NULL, 0, &asked, &e), 0);
+    assert_int_equal(answer(c, &r, &e), 1);
+    assert_int_equal(r.seq, asked); /* and none of its own before */
+    driver_reply_done(&r);
+    assert_int_equal(driver_child_stop(c, 30000), 0);
+}
+
 static void test_a_child_that_died_is_noticed(void **state)
 {
     (void)state;
@@ -577,6 +601,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failures_travel_with_their_words, up, down),
         cmocka_unit_test_setup_teardown(test_a_card_that_hangs_is_known_and_left_out, up, down),
         cmocka_unit_test_setup_teardown(test_a_watching_child_sends_events, up, down),
+        cmocka_unit_test_setup_teardown(test_a_child_that_let_go_is_silent_until_asked, up, down),
         cmocka_unit_test_setup_teardown(test_a_child_that_died_is_noticed, up, down),
     };
     if (set_up() < 0) {
