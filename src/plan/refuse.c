@@ -163,6 +163,7 @@ static void refuse_count(const struct stock *s, const struct request *r, uint32_
     if (r->kind == REQUEST_CARDS) {
         text_addf(t, "this server gives %u whole card%s to jobs, not %u", served,
                   served == 1 ? "" : "s", r->count);
+        text_add(t, "; slices do not make up for cards: nothing joins them");
         return;
     }
     struct request one = *r;

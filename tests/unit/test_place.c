@@ -354,7 +354,9 @@ static void test_whole_cards_are_taken_on_one_node(void **state)
     assert_place(&a, "gpu2, gpu3");
     assert_int_equal(ask(&a, cards(3)), PLACE_NOW);
     assert_int_equal(ask(&a, cards(5)), PLACE_NEVER);
-    assert_string_equal(a.e.text, "this server gives 4 whole cards to jobs, not 5");
+    assert_string_equal(a.e.text,
+                        "this server gives 4 whole cards to jobs, not 5; slices do not make up for "
+                        "cards: nothing joins them");
 }
 
 static void test_engines_are_a_limit(void **state)
