@@ -15,7 +15,8 @@
 #include "driver/wire.h"
 #include "model/card_json.h"
 
-#define EVENT_TICK_MS 200 /* events are looked for this often while watching */
+#define PAUSE_US (30 * CLOCK_SECOND) /* a parent that forgets to ask again is not left blind */
+#define EVENT_TICK_MS 200            /* events are looked for this often while watching */
 
 /* The board last sent for a card, so that it is not sent again. */
 struct sent_board {
@@ -34,7 +35,7 @@ struct server {
     struct driver_skip *watch_skip;
     size_t watch_skip_count;
     int64_t next_boot_us; /* of the next snapshot while watching */
-    bool paused; /* NVML was let go on request: no snapshot and no event until the next request */
+    bool paused; /* NVML was let go on request: no snapshot of its own until the next request */
     bool events_none;
     bool gone; /* the parent */
 };
@@ -161,6 +162,7 @@ static void do_release(struct server *s, uint64_t seq)
         driver_release(s->d);
     s->events_none = false;
     s->paused = true;
+    s->next_boot_us = clock_now().boot_us + PAUSE_US;
     say(s, message("released", seq));
 }
 
@@ -193,6 +195,8 @@ static int serve_request(struct server *s, json_t *request, struct err *e)
         code = skips_from_json(skips, &skip, &skip_count, e);
     if (code < 0)
         return code;
+    if (s->paused)
+        s->next_boot_us = clock_now().boot_us + (int64_t)s->every_ms * 1000;
     s->paused = false;
     if (strcmp(word, "snapshot") == 0)
         say_snapshot(s, seq, skip, skip_count);
@@ -224,21 +228,24 @@ static void say_events(struct server *s)
 
 static int wait_ms(const struct server *s)
 {
-    if (!s->every_ms || s->paused)
+    if (!s->every_ms)
         return -1;
     int64_t ms = (s->next_boot_us - clock_now().boot_us + 999) / 1000;
     if (ms < 0)
         ms = 0;
-    return s->events_none || ms < EVENT_TICK_MS ? (int)ms : EVENT_TICK_MS;
+    return s->paused || s->events_none || ms < EVENT_TICK_MS ? (int)ms : EVENT_TICK_MS;
 }
 
 static void watch(struct server *s)
 {
+    int64_t now = clock_now().boot_us;
+    if (s->paused && now >= s->next_boot_us)
+        s->paused = false;
     if (!s->every_ms || s->paused || s->gone)
         return;
-    int64_t now = clock_now().boot_us;
     if (now >= s->next_boot_us) {
         s->next_boot_us = now + (int64_t)s->every_ms * 1000;
+        s->events_none = false; /* a failure to wait is tried again as often as this */
         say_snapshot(s, s->watch_seq, s->watch_skip, s->watch_skip_count);
     }
     say_events(s);

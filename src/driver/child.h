@@ -32,8 +32,9 @@
  *
  * NVML is opened by the first request that needs it and kept; ask_release lets
  * go of it (before a reset, a mode change of an Ampere card, a driver upgrade)
- * until the next request: a child that was watching pauses until then, too. It
- * has let go when DRIVER_REPLY_RELEASED arrives, not before.
+ * until the next request: a child that was watching pauses until then, too, but
+ * 30 s at most. It has let go when DRIVER_REPLY_RELEASED arrives, not before.
+ * So: release, wait for the answer, carry out the step, ask for a snapshot.
  *
  * The messages are JSON in SOCK_SEQPACKET, see driver/message.h. Both ends are
  * always the same version: a daemon starts its own program.

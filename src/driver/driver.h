@@ -131,7 +131,8 @@ struct driver_event {
 /*
  * Waits for an XID error or a change of the MIG configuration: 1 and `ret`
  * filled, or 0 after `timeout_ms`. -ENOTSUP when no card here has events. The
- * first call subscribes to all cards that are not skipped by `skip`.
+ * first call, and the first after a failure, subscribes to all cards that are
+ * not skipped by `skip`.
  */
 int driver_wait_event(struct driver *d, const struct driver_skip *skip, size_t skip_count,
                       int timeout_ms, struct driver_event *ret, struct err *e);

@@ -36,7 +36,7 @@ static void subscribe(struct driver *d, const struct driver_skip *skip, size_t n
     unsigned int subscribed = 0;
     const struct library *lib = &d->lib;
     bool has_all = lib->nvmlEventSetCreate && lib->nvmlDeviceRegisterEvents &&
-                   lib->nvmlDeviceGetSupportedEventTypes &&
+                   lib->nvmlDeviceGetSupportedEventTypes && lib->nvmlEventSetFree &&
                    (lib->nvmlEventSetWait_v2 || lib->nvmlEventSetWait);
     if (has_all && lib->nvmlEventSetCreate(&d->events) == NVML_SUCCESS &&
         lib->nvmlDeviceGetCount_v2(&count) == NVML_SUCCESS)
@@ -84,9 +84,13 @@ int driver_wait_event(struct driver *d, const struct driver_skip *skip, size_t s
                         : d->lib.nvmlEventSetWait(d->events, &data, wait);
     if (r == NVML_ERROR_TIMEOUT)
         return 0;
-    if (r != NVML_SUCCESS)
-        return err_set(e, library_errno(r), "waiting for events of the driver: %s",
-                       library_words(&d->lib, r));
-    fill_event(d, &data, v2, ret);
-    return 1;
+    if (r == NVML_SUCCESS) {
+        fill_event(d, &data, v2, ret);
+        return 1;
+    }
+    /* As when a card falls off the bus: the next call subscribes to those that are left. */
+    (void)d->lib.nvmlEventSetFree(d->events);
+    d->events = NULL;
+    return err_set(e, library_errno(r), "waiting for events of the driver: %s",
+                   library_words(&d->lib, r));
 }
