@@ -103,7 +103,7 @@ def exits_are_the_jobs_own(w):
 @check
 def attempts_are_over(w):
     for row in w.rows("SELECT job_id, count(*) AS n, max(attempt) AS last,"
-                      " sum(started_boot_us > 0) AS started, sum(outcome IS NULL) AS live"
+                      " sum(started_boot_us > 0) AS started, sum(ended_wall_us = 0) AS live"
                       " FROM attempts GROUP BY job_id"):
         if row["n"] != row["last"]:
             yield f"job {row['job_id']} has {row['n']} attempts and the last is {row['last']}"
@@ -197,7 +197,7 @@ def nobody_holds_a_card(w):
         yield f"the inventory is refused: {told}"
         return
     for card in told["cards"]:
-        for piece in [card, *card["slices"]]:
+        for piece in [card, *(card["slices"] or [])]:
             if piece["hold"]:
                 yield f"{piece.get('address', 'gpu%d' % card['gpu'])} is held by {piece['hold']}"
         if card["quarantine"] and not w.may_quarantine:

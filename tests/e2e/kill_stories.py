@@ -70,6 +70,8 @@ def cancel_preparing(w):
 @story()
 def cancel_running(w):
     """Cancelled while it runs, with a child of its own that would stay."""
+    w.job("before", "--slice", "1g.10gb")
+    w.settle()
     yield
     job = w.job("runs", "--slice", "1g.10gb", states=["cancelled"],
                 body="sleep 600 & sleep 600; wait")
@@ -80,6 +82,8 @@ def cancel_running(w):
 @story()
 def time_limit(w):
     """Longer than it may."""
+    w.job("before", "--slice", "1g.10gb")
+    w.settle()
     yield
     w.job("long", "--slice", "1g.10gb", "--time", "1s", body="sleep 600", states=["timeout"])
 
@@ -92,7 +96,7 @@ def failing_cut(w):
     w.box.machine.sim("fault", "gpu0", "create-fails:2")
     yield
     job = w.job("fails", "--slice", "2g.20gb", states=["cancelled", "completed"])
-    w.until(lambda: w.rows("SELECT 1 FROM attempts WHERE outcome IS NOT NULL AND job_id = ?",
+    w.until(lambda: w.rows("SELECT 1 FROM attempts WHERE ended_wall_us > 0 AND job_id = ?",
                            job.id)
             or w.state(job) in harness.ENDED, "the cut failed or went through")
     w.cancel(job)
@@ -116,6 +120,40 @@ def queue_of_four(w):
 @story()
 def run_client(w):
     """divvy run: the client talks to divvyd and then to the supervisor."""
+    w.job("before", "--slice", "1g.10gb")
+    w.settle()
     yield
     w.attach("attached", "--slice", "1g.10gb", body="echo hello; exit 5", states=["failed"], exits=5)
     w.see_off("attached")
+
+
+@story()
+def restart(w):
+    """divvyd is killed with a job running and one waiting, and comes back."""
+    runs = w.job("runs", "--slice", "7g.80gb", body=f"until [ -e {w.out}/go ]; do sleep 0.02; done")
+    w.reach(runs, "running")
+    w.job("waits", "--slice", "1g.10gb")
+    yield
+    w.kill_daemon()
+    w.answering()
+    (w.out / "go").touch()
+
+
+@story()
+def restart_in_a_cut(w):
+    """divvyd dies between two steps, and what became of them is looked up."""
+    yield
+    w.arm("STEP_SENT", 2)
+    w.job("cut", "--slice", "4g.40gb", states=["failed"], body="exit 3", exits=3)
+
+
+@story()
+def ended_meanwhile(w):
+    """The job ends while no divvyd is there."""
+    job = w.job("runs", "--slice", "1g.10gb", states=["failed"], exits=9,
+                body=f"until [ -e {w.out}/go ]; do sleep 0.02; done; exit 9")
+    w.reach(job, "running")
+    yield
+    w.kill_daemon()
+    (w.out / "go").touch()
+    harness.until(lambda: w.supervisors() == [], "its supervisor ended")

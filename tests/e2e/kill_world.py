@@ -38,6 +38,14 @@ def points():
     return re.findall(r"^    X\((\w+)\)", HEADER.read_text(), re.M)
 
 
+def comm(pid):
+    """The short name of a process; None when it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return None
+
+
 class Job:
     """What was asked for, what is known of it, and what it may come to."""
 
@@ -111,7 +119,7 @@ class World:
 
     def start(self):
         self.launch()
-        self.answering()
+        self.until(lambda: self.answering()[1]["cards"], "the cards are known")
 
     def revive(self):
         """Starts divvyd again if it was killed. True if so."""
@@ -123,6 +131,15 @@ class World:
         self.deaths += 1
         self.launch()
         return True
+
+    def kill_daemon(self):
+        """From outside; revive() starts it again."""
+        self.divvy.daemon.kill()
+        self.divvy.daemon.wait()
+
+    def supervisors(self):
+        """Pids of those of this root."""
+        return [pid for pid in self.divvy.processes() if comm(pid) == "divvy-supervise"]
 
     def answering(self):
         """Until divvyd answers, started again as often as it takes."""
@@ -245,7 +262,10 @@ class World:
         before its submit was answered gives up, and its job, if there is one, is cancelled.
         """
         job = self.jobs[name]
-        self.until(lambda: job.client.poll() is not None, "divvy run ends")
+        until = time.monotonic() + (5 if self.deaths or self.killed() else harness.PATIENCE)
+        while job.client.poll() is None and time.monotonic() < until:
+            self.revive()
+            time.sleep(0.01)
         self.answering()
         found = self.rows("SELECT id, state FROM jobs WHERE name = ?", name)
         job.id = found[0]["id"] if found else None
