@@ -115,6 +115,23 @@ static bool only_modes(const struct inventory *inv, const size_t *cards, size_t 
     return n > 0;
 }
 
+/* Cards of the queue that take nothing now, each with its trouble. */
+static size_t add_trouble(struct text *t, const struct inventory *inv)
+{
+    size_t told = 0;
+    for (size_t i = 0; i < inv->card_count && told < CARDS_TOLD; i++) {
+        const struct inventory_card *c = &inv->cards[i];
+        if (c->pool != POOL_QUEUE || (c->card.health == CARD_OK && !c->quarantined))
+            continue;
+        text_addf(t, "%sgpu%u ", told++ ? "; " : ": ", c->card.ordinal);
+        if (c->card.health != CARD_OK)
+            text_addf(t, "is %s", card_health_word(c->card.health));
+        else
+            text_addf(t, "takes no jobs (%s)", c->quarantine);
+    }
+    return told;
+}
+
 static void tell_wait(struct sched *s, const struct inventory *inv, const struct entry *e,
                       const size_t *cards, size_t n, struct now now, struct sched_explanation *x)
 {
@@ -123,7 +140,7 @@ static void tell_wait(struct sched *s, const struct inventory *inv, const struct
     request_add(&t, &e->shape->question->request);
     list_cards(inv, cards, n, x);
     add_cards(&t, inv, cards, n, x->why == WHY_RESERVED, now);
-    if (n == 0)
+    if (n == 0 && !add_trouble(&t, inv))
         text_add(&t, ": what is in the way has no time limit");
     if (only_modes(inv, cards, n)) {
         text_add(&t, "; an idle card changes its MIG mode after ");
