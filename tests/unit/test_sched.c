@@ -406,6 +406,17 @@ static void what_no_card_can_serve_any_more_blocks_nobody(void **state)
     assert_true(why(1).text[0]);
 }
 
+static void a_card_in_trouble_is_named_to_who_waits_for_it(void **state)
+{
+    (void)state;
+    a100s(2);
+    submit(1, "nlp", ask_cards(2), 0);
+    inv.cards[1].card.health = CARD_LOST;
+    cycle();
+    assert_int_equal(start_count, 0);
+    assert_string_equal(why(1).text, "waits for 2 whole cards: gpu1 is lost");
+}
+
 static void an_auto_card_turns_only_after_its_hold(void **state)
 {
     (void)state;
@@ -548,6 +559,7 @@ int main(void)
         STORY(a_held_job_lets_others_go_first_until_its_time),
         STORY(a_removed_job_gives_its_reservation_up),
         STORY(what_no_card_can_serve_any_more_blocks_nobody),
+        STORY(a_card_in_trouble_is_named_to_who_waits_for_it),
         STORY(an_auto_card_turns_only_after_its_hold),
         STORY(backfill_leaves_room_for_the_hold_of_a_mode_change),
         STORY(a_reservation_is_held_to_its_own_cards),
