@@ -219,9 +219,7 @@ int cgroup_root_check(const struct cgroup_host *h, const char *root, struct err 
         return r;
     const char *path = probe.paths[control_tracking(&probe)];
     r = control_mkdirs(path, e);
-    if (r == 0 && rmdir(path) < 0)
-        r = err_sys(e, "cannot remove %s", path);
-    return r;
+    return r < 0 ? r : cgroup_remove(&probe, e);
 }
 
 int cgroup_enter_supervisor(const struct cgroup *c, struct err *e)
@@ -269,6 +267,14 @@ int cgroup_procs_fds(const struct cgroup *c, unsigned task, bool with_unified,
     return count;
 }
 
+/* The root goes with its last attempt, so that a Divvy that was tried leaves nothing. */
+static void remove_root(const struct cgroup *c, enum cgroup_hierarchy h)
+{
+    const char *slash = strrchr(c->paths[h], '/');
+    auto_free char *root = text_fmt("%.*s", (int)(slash - c->paths[h]), c->paths[h]);
+    (void)rmdir(root); /* others are in it, or it is the mount: then it stays */
+}
+
 int cgroup_remove(const struct cgroup *c, struct err *e)
 {
     for (int h = 0; h < CGROUP_HIERARCHIES; h++) {
@@ -278,6 +284,8 @@ int cgroup_remove(const struct cgroup *c, struct err *e)
         int r = control_remove(c->self ? payload : c->paths[h]);
         if (r < 0)
             return err_set(e, r, "cannot remove %s: %s", c->paths[h], strerror(-r));
+        if (!c->self)
+            remove_root(c, (enum cgroup_hierarchy)h);
     }
     return 0;
 }

@@ -73,7 +73,7 @@ char *cgroup_root_for(const char *divvy_root);
 
 /*
  * Can trees be made below `root`? 0, or -EACCES, -EROFS, … with the reason.
- * Makes `root` where it is missing.
+ * Leaves nothing.
  */
 int cgroup_root_check(const struct cgroup_host *h, const char *root, struct err *e);
 
@@ -176,7 +176,10 @@ struct cgroup_usage {
 };
 void cgroup_usage(const struct cgroup *c, unsigned task, struct cgroup_usage *ret);
 
-/* Removes the tree. -EBUSY while something is in it. What is not there is no error. */
+/*
+ * Removes the tree, and `root` with the last one in it. -EBUSY while something
+ * is in it. What is not there is no error.
+ */
 int cgroup_remove(const struct cgroup *c, struct err *e);
 
 #endif

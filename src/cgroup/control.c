@@ -14,6 +14,7 @@
 #define CONTROL_BYTES_MAX (64u << 10)
 #define PROCS_BYTES_MAX (16u << 20)
 #define DEPTH_MAX 32
+#define MKDIR_TRIES 100
 
 int control_write(const char *dir, const char *name, const char *value)
 {
@@ -73,7 +74,12 @@ int control_mkdirs(const char *path, struct err *e)
 {
     if (mkdir(path, 0755) == 0 || errno == EEXIST)
         return 0;
-    return errno == ENOENT ? file_mkdirs(path, 0755, e) : err_sys(e, "cannot create %s", path);
+    if (errno != ENOENT)
+        return err_sys(e, "cannot create %s", path);
+    int r = -ENOENT;
+    for (int tries = 0; r == -ENOENT && tries < MKDIR_TRIES; tries++)
+        r = file_mkdirs(path, 0755, e); /* another attempt's end may remove the root meanwhile */
+    return r;
 }
 
 enum cgroup_hierarchy control_tracking(const struct cgroup *c)
