@@ -8,12 +8,16 @@
  *
  * The tree of an attempt, below a configured root in every hierarchy used:
  *
- *     ROOT/ID.ATTEMPT/supervisor         divvy-supervise itself
  *     ROOT/ID.ATTEMPT/payload/task-N     one task: its limits and its gate
+ *     ROOT/ID.ATTEMPT/supervisor         divvy-supervise itself, with "self" only
  *
  * ROOT is a path below the hierarchy's mount ("/divvy"), or "self": the cgroup
  * that the caller is in, which a service manager delegated; then ID.ATTEMPT is
- * left out. Invariant: a limit counts as enforced only after the kernel took
+ * left out, and the caller moves to supervisor/, since a v2 cgroup has either
+ * processes or controllers for its children. Elsewhere it stays where it is: a
+ * move costs about 10 ms on an idle machine (the kernel waits for readers),
+ * being born in a cgroup costs nothing. v1 hierarchies are only used for what
+ * is asked of them, since each is entered by such a move. Invariant: a limit counts as enforced only after the kernel took
  * it; what has no controller is reported, never claimed.
  *
  *     struct cgroup_host host;
