@@ -164,8 +164,12 @@ static int open_output(const struct child *c, int *ret_fd, struct err *e)
     const struct jobdir_spec *s = c->spec;
     auto_free char *named = job_output_path(s->job.output, s->job_id, c->task);
     const char *path = named ? named : "/dev/null";
+    /* What an earlier job of that number left is not this job's; an earlier attempt's is. All
+       tasks open it before any of them runs. */
+    int anew = s->attempt == 1 ? O_TRUNC : 0;
     int fd = open(
-        path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0666);
+        path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC | anew,
+        0666);
     if (fd < 0 && errno == ELOOP)
         return err_set(e, -ELOOP, "the output %s is a symbolic link; name the file itself", path);
     if (fd < 0)

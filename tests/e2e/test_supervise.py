@@ -141,6 +141,16 @@ def attempt():
 # ---- how it ends ------------------------------------------------------------
 
 
+@pytest.mark.parametrize("number, expected", [(1, "new\n"), (2, "old\nnew\n")])
+def test_only_the_first_attempt_begins_the_output_anew(attempt, number, expected):
+    out = attempt.work / "out"
+    out.write_text("old\n")
+    if os.getuid() == 0:
+        os.chown(out, USER, USER)
+    attempt.run("echo", "new", attempt=number)
+    assert attempt.output() == expected
+
+
 @pytest.mark.smoke
 def test_exit_code_and_output_come_through(attempt):
     end = attempt.run("sh", "-c", "echo here; echo there >&2; exit 7")
