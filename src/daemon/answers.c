@@ -133,7 +133,7 @@ static int enter_job(struct daemon *d, const struct api_caller *who, const struc
                              .groups = who->groups,
                              .group_count = who->group_count };
     if (!turn_write(d))
-        return err_set(e, -ENOSPC, "the store takes no job at the moment; try again");
+        return err_set(e, -ENOSPC, "no job can be taken at the moment: %s", d->stalled_why);
     int r = store_add_job(d->store, &by, s, now, ret_id, e);
     if (r < 0)
         return r;
@@ -359,7 +359,8 @@ static void list_live(struct list *l)
 static int list_ended(const struct job_row *row, void *arg)
 {
     struct list *l = arg;
-    if (row->id <= l->filter->after || jobs_find(l->daemon, row->id) ||
+    const struct job *live = jobs_find(l->daemon, row->id);
+    if (row->id <= l->filter->after || (live && !job_state_ended(live->state)) ||
         !job_filter_matches(l->filter, row->state, row->uid, row->user, row->account))
         return 0;
     ARRAY_ROOM(l->ids, l->alloc, l->count + 1);
