@@ -16,6 +16,9 @@ static const struct field_choice modes[] = {
 static const struct field_choice isolations[] = {
     { "auto", GATE_AUTO }, { "require", GATE_REQUIRE }, { "none", GATE_NEVER }, { NULL }
 };
+static const struct field_choice launches[] = {
+    { "auto", LAUNCH_AUTO }, { "systemd", LAUNCH_SYSTEMD }, { "direct", LAUNCH_DIRECT }, { NULL }
+};
 static const struct field_choice levels[] = { { "error", LOG_ERROR }, { "warn", LOG_WARN },
                                               { "note", LOG_NOTE },   { "info", LOG_INFO },
                                               { "trace", LOG_TRACE }, { NULL } };
@@ -25,6 +28,7 @@ void divvyd_config_init(struct divvyd_config *c)
     *c = (struct divvyd_config){
         .operators = text_dup("divvy"),
         .isolation = GATE_AUTO,
+        .launch = LAUNCH_AUTO,
         .log_level = LOG_NOTE,
         .default_pool = POOL_OFF,
         .default_mode = MODE_AUTO,
@@ -172,6 +176,7 @@ static const struct field config_fields[] = {
     { "cgroup_root", field_path, AT(cgroup_root) },
     { "operators", field_string, AT(operators) },
     { "isolation", field_choice_word, AT(isolation), .choices = isolations },
+    { "launch", field_choice_word, AT(launch), .choices = launches },
     { "log_level", field_choice_word, AT(log_level), .choices = levels },
     { "cards", read_cards, 0 },
     { "mode_hold", field_duration, AT(mode_hold_us) },

@@ -30,6 +30,13 @@ enum config_gate {
     GATE_NEVER,    /* never try */
 };
 
+/* Who starts the supervisors of jobs. */
+enum config_launch {
+    LAUNCH_AUTO = 0, /* systemd where it runs and the units are installed */
+    LAUNCH_SYSTEMD,
+    LAUNCH_DIRECT, /* divvyd itself */
+};
+
 /* What the first inventory of a card is; `divvy pool` and `divvy mode` change it later. */
 struct config_card {
     char *which; /* UUID, or PCI address "0000:07:00.0" */
@@ -51,6 +58,7 @@ struct divvyd_config {
     char *cgroup_root;       /* cgroup directory for jobs; NULL: below divvyd's own */
     char *operators;         /* Unix group that may do everything; default "divvy" */
     int isolation;           /* enum config_gate */
+    int launch;              /* enum config_launch */
     int log_level;           /* enum log_level; default LOG_NOTE */
     int default_pool;        /* enum card_pool; default POOL_OFF */
     int default_mode;        /* enum card_mode; default MODE_AUTO */

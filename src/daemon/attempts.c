@@ -14,6 +14,7 @@
 #include "base/killpoint.h"
 #include "base/log.h"
 #include "cgroup/stray.h"
+#include "daemon/units.h"
 
 /* How long the end of an attempt may wait for a snapshot that shows its slices free. */
 #define CLEAR_WAIT_US (30 * CLOCK_SECOND)
@@ -82,7 +83,7 @@ static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
     s->attach_wait_us = ATTACH_WAIT_US;
     s->root = text_dup(d->paths.root);
     s->driver_root = text_dup(d->paths.driver_root);
-    s->cgroup_root = text_dup(d->cgroup_root);
+    s->cgroup_root = text_dup(units_cgroup_root(d));
     if (s->job.attached)
         s->attach_socket = attach_path(d, j->id, s->attempt);
     return bind_tasks(d, j, s, e);
@@ -150,7 +151,7 @@ static int launch(struct job *j, struct err *e)
         return r;
     KILLPOINT(FOLDER_MADE);
     watch_folder(j, folder);
-    r = spawn_supervisor(d, folder, e);
+    r = d->units ? units_start(j, e) : spawn_supervisor(d, folder, e);
     KILLPOINT(SUPERVISOR_MADE);
     return r;
 }
@@ -163,11 +164,22 @@ static void fail_start(struct job *j, const struct err *why)
                             .value = 126,
                             .ended_boot_us = now.boot_us,
                             .ended_wall_us = now.wall_us };
-    (void)snprintf(x->text, sizeof x->text, "%s", why->text); /* a longer text is cut */
+    (void)snprintf(x->text, sizeof x->text, "%.*s", (int)sizeof x->text - 1, why->text);
     j->attempt->exit_seen_boot_us = now.boot_us;
     j->verdict = JOB_FAILED;
     if (job_move(j, JOB_EV_EXITED, ""))
         (void)job_move(j, JOB_EV_CLEARED, NULL); /* nothing ever ran; a failed store starts over */
+}
+
+void attempt_start_failed(struct job *j, const struct err *why)
+{
+    auto_close int dir = -1;
+    if (j->state != JOB_STARTING ||
+        jobdir_open(j->daemon->paths.jobs, j->id, j->attempt->number, &dir, NULL) < 0 ||
+        jobdir_state(dir, NULL) != JOBDIR_NEW)
+        return; /* its folder tells more than the service manager */
+    log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, why->text);
+    fail_start(j, why);
 }
 
 /* ---- ending ---- */

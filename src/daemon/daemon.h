@@ -15,6 +15,7 @@
  *     jobs.c      live jobs and their transitions
  *     cuts.c      plans on their way through `act`
  *     attempts.c  job folders, supervisors, exits
+ *     units.c     supervisors started by the service manager
  *     bind.c      what a task is told and may open
  *     accounts.c  who may charge whom
  *     answers.c   what the API is told
@@ -78,10 +79,11 @@ struct attempt {
     struct apply cut;                         /* the plan of its slices */
     bool cut_open;                            /* it is not over: `cut` is set */
     uint64_t plan_id;                         /* its journal; 0: nothing to cut */
-    bool launch;    /* after the commit: make the folder and start the supervisor */
-    bool stop;      /* after the commit: write the `stop` file */
-    bool remove;    /* after the commit: remove the folder; the attempt is over */
-    bool cancelled; /* cancelled while its slices are cut */
+    bool launch;     /* after the commit: make the folder and start the supervisor */
+    bool stop;       /* after the commit: write the `stop` file */
+    bool remove;     /* after the commit: remove the folder; the attempt is over */
+    bool cancelled;  /* cancelled while its slices are cut */
+    bool unit_asked; /* the service manager was asked to start it, and has not answered */
     enum jobdir_stop stop_reason;
     struct job_exit exit;      /* kind EXIT_NONE until it is known */
     int64_t exit_seen_boot_us; /* the slices are free after a snapshot younger than this */
@@ -129,6 +131,7 @@ struct daemon {
     struct store *store;
     struct api *api;
     struct sched *sched;
+    struct units *units; /* NULL: supervisors are started by divvyd itself */
     struct children children;
     char **child_options;
     enum isolation isolation; /* what the gate gives here */
@@ -161,7 +164,8 @@ struct daemon {
     size_t owed_count, owed_alloc;
     struct job **todo; /* jobs with launch, stop or remove set */
     size_t todo_count, todo_alloc;
-    int64_t stalled_until_us; /* the store took no write: nothing is tried before */
+    int64_t stalled_until_us;       /* the store took no write: nothing is tried before */
+    char stalled_why[ERR_TEXT_MAX]; /* and why */
 
     /* What an answer borrowed until the next turn. */
     struct job_spec view_spec;
@@ -236,6 +240,8 @@ void attempt_look(struct job *j);
 void attempts_sweep(struct daemon *d);
 /* After the commit. */
 void attempt_carry_out(struct job *j);
+/* Its supervisor could not be started. Nothing happens unless it is still to start. */
+void attempt_start_failed(struct job *j, const struct err *why);
 /* A snapshot came: are the slices of ended attempts free? */
 void attempts_clear(struct daemon *d);
 

@@ -15,6 +15,7 @@
 #include "base/killpoint.h"
 #include "base/log.h"
 #include "config/board.h"
+#include "daemon/units.h"
 
 const char *argp_program_version = "divvyd " DIVVY_VERSION;
 
@@ -332,6 +333,8 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
     isolation_open(d);
     r = gate_required(d, e);
     if (r == 0)
+        r = units_open(d, e);
+    if (r == 0)
         r = api_start(d, e);
     if (r == 0)
         r = cards_load(d, e);
@@ -353,6 +356,7 @@ static void daemon_close(struct daemon *d)
     children_close(&d->children);
     if (d->sched)
         jobs_done(d);
+    units_close(d);
     cards_done(d);
     if (d->api)
         api_close(d->api);

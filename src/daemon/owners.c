@@ -12,7 +12,7 @@
 #define ANCESTORS_MAX 64
 #define PROC_FILE_MAX 65536
 
-/* The attempt whose cgroup it is in: ".../41.1/payload/task-0" in any hierarchy. */
+/* The attempt whose cgroup it is in: ".../41.1/payload/task-0", or its unit's, in any hierarchy. */
 static struct job *by_cgroup(const struct daemon *d, pid_t pid)
 {
     auto_free char *path = text_fmt("/proc/%d/cgroup", (int)pid);
@@ -22,8 +22,10 @@ static struct job *by_cgroup(const struct daemon *d, pid_t pid)
     for (size_t i = 0; i < d->active_count; i++) {
         struct job *j = d->active[i];
         auto_free char *mark = text_fmt("/%" PRIu64 ".%u/payload", j->id, j->attempt->number);
+        auto_free char *unit =
+            text_fmt("@%" PRIu64 ".%u.service/payload", j->id, j->attempt->number);
         const char *root = d->cgroup_root[0] ? strstr(text, d->cgroup_root) : NULL;
-        if (root && strstr(root, mark))
+        if (root && (strstr(root, mark) || strstr(root, unit)))
             return j;
     }
     return NULL;
