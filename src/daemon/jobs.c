@@ -233,7 +233,7 @@ bool job_cancel(struct job *j, const char *who, struct err *e)
         return false;
     }
     if (!done)
-        err_set(e, -ENOSPC, "the store takes no change at the moment; try again");
+        err_set(e, -ENOSPC, "nothing can be changed at the moment: %s", j->daemon->stalled_why);
     return done;
 }
 

@@ -13,6 +13,12 @@
 #define ROUNDS_MAX 64
 #define STALL_US CLOCK_SECOND
 
+static void stall(struct daemon *d, const struct err *why)
+{
+    d->stalled_until_us = clock_now().boot_us + STALL_US;
+    memcpy(d->stalled_why, why->text, sizeof d->stalled_why);
+}
+
 bool turn_write(struct daemon *d)
 {
     struct err e = ERR_INIT;
@@ -23,7 +29,7 @@ bool turn_write(struct daemon *d)
     if (store_begin(d->store, &e) == 0)
         return true;
     log_line(LOG_ERROR, "%s", e.text);
-    d->stalled_until_us = clock_now().boot_us + STALL_US;
+    stall(d, &e);
     return false;
 }
 
@@ -85,7 +91,7 @@ static void start_over(struct daemon *d, const struct err *why)
     d->todo_count = 0;
     d->send_step = false;
     d->cutting = NULL;
-    d->stalled_until_us = clock_now().boot_us + STALL_US;
+    stall(d, why);
     jobs_done(d);
     cards_done(d);
     if (cards_load(d, &e) < 0 || jobs_load(d, &e) < 0) {
@@ -119,7 +125,8 @@ static bool round_done(struct daemon *d)
         KILLPOINT(COMMIT);
         if (store_commit(d->store, &e) < 0) {
             start_over(d, &e);
-            return false;
+            api_run(d->api); /* the refusals go out now: nothing else may come for long */
+            return d->owed_count > 0;
         }
         KILLPOINT(COMMITTED);
     }
