@@ -270,11 +270,12 @@ static void miss_card(struct card_memory *m)
         c->numa_node = -1;
         c->ordinal = m->row.ordinal;
     }
-    c->health = CARD_LOST;
+    c->health = m->silent ? CARD_UNRESPONSIVE : CARD_LOST;
     c->known = 0;
     (void)snprintf(c->trouble, sizeof c->trouble, "%s",
-                   m->seen ? "the driver does not list it any more"
-                           : "the driver does not list it");
+                   m->silent ? "a call to the driver about it did not come back; it is left alone"
+                   : m->seen ? "the driver does not list it any more"
+                             : "the driver does not list it");
     m->seen = true;
 }
 
@@ -537,7 +538,7 @@ int cards_set(struct daemon *d, uint32_t ordinal, int pool, int mode, struct err
         return err_set(e, -ENOENT, "there is no gpu%u here; divvy gpus shows what there is",
                        ordinal);
     if (!turn_write(d))
-        return err_set(e, -ENOSPC, "the store takes no change at the moment; try again");
+        return err_set(e, -ENOSPC, "nothing can be changed at the moment: %s", d->stalled_why);
     int r = check_mode(m, mode, e);
     if (r == 0 && pool >= 0)
         r = set_pool(d, m, (enum card_pool)pool, e);

@@ -86,12 +86,22 @@ static void step_lost(struct children *c, const char *why)
     c->events->step(c->ctx, err_set(&e, -ETIMEDOUT, "%s", why), NULL, &e);
 }
 
+static void release_over(struct children *c)
+{
+    bool asked = c->release_open;
+    c->release_open = false;
+    if (asked)
+        c->events->released(c->ctx);
+}
+
 static void slot_lost(struct child_slot *slot, const char *why)
 {
     struct children *c = slot->owner;
     slot_drop(slot);
-    if (slot == &c->watch)
+    if (slot == &c->watch) {
         c->refresh_open = c->refresh_again = false;
+        release_over(c); /* who is gone holds nothing */
+    }
     if (slot == &c->act)
         step_lost(c, why);
 }
@@ -105,29 +115,43 @@ static bool same_card(const struct driver_skip *a, const struct driver_skip *b)
     return a->index >= 0 && a->index == b->index;
 }
 
-static bool is_silent(const struct children *c, const struct driver_skip *card)
+static const struct driver_skip *find(const struct driver_skip *list, size_t count,
+                                      const struct driver_skip *card)
 {
-    for (size_t i = 0; i < c->silent_count; i++)
-        if (same_card(&c->silent[i], card))
-            return true;
-    return false;
+    for (size_t i = 0; i < count; i++)
+        if (same_card(&list[i], card))
+            return &list[i];
+    return NULL;
+}
+
+/*
+ * A call for the handle itself may hang, and then only the index of the card
+ * is told. It is left out by that, since whatever else needs the handle; who is
+ * told about it is told which card that was.
+ */
+static struct driver_skip identity(const struct children *c, const struct driver_skip *card)
+{
+    const struct driver_skip *k =
+        card->uuid[0] || card->bus_id[0] ? NULL : find(c->known, c->known_count, card);
+    return k ? *k : *card;
 }
 
 static void card_silenced(struct children *c, const struct driver_skip *card)
 {
-    if (is_silent(c, card))
+    if (find(c->silent, c->silent_count, card))
         return;
+    struct driver_skip who = identity(c, card);
     ARRAY_ROOM(c->silent, c->silent_alloc, c->silent_count + 1);
     c->silent[c->silent_count++] = *card;
     c->probed_boot_us = clock_now().boot_us;
-    c->events->silent(c->ctx, card, true);
+    c->events->silent(c->ctx, &who, true);
 }
 
 static void card_answers(struct children *c, const struct driver_skip *card)
 {
     for (size_t i = 0; i < c->silent_count; i++)
         if (same_card(&c->silent[i], card)) {
-            struct driver_skip back = c->silent[i];
+            struct driver_skip back = identity(c, &c->silent[i]);
             c->silent[i] = c->silent[--c->silent_count];
             c->events->silent(c->ctx, &back, false);
             if (c->watch.child)
@@ -138,14 +162,17 @@ static void card_answers(struct children *c, const struct driver_skip *card)
 
 static void remember_cards(struct children *c, const struct snapshot *s)
 {
-    c->known_count = 0;
-    ARRAY_ROOM(c->known, c->known_alloc, s->card_count);
+    struct driver_skip *now = mem_new((s->card_count + 1) * sizeof *now);
     for (size_t i = 0; i < s->card_count; i++) {
-        struct driver_skip *k = &c->known[c->known_count++];
+        struct driver_skip *k = &now[i];
         memcpy(k->uuid, s->cards[i].uuid, sizeof k->uuid);
         memcpy(k->bus_id, s->cards[i].bus_id, sizeof k->bus_id);
         k->index = s->cards[i].index;
+        *k = identity(c, k); /* one that was left out by its index tells nothing else */
     }
+    free(c->known);
+    c->known = now;
+    c->known_count = s->card_count;
 }
 
 static void snapshot_arrived(struct child_slot *slot, struct driver_reply *r)
@@ -190,6 +217,7 @@ static void reply_arrived(struct child_slot *slot, struct driver_reply *r)
         c->events->event(c->ctx, &r->event);
         break;
     case DRIVER_REPLY_RELEASED:
+        release_over(c);
         break;
     }
 }
@@ -248,9 +276,11 @@ static void probe_silent(struct children *c, int64_t now)
     c->silent[c->silent_count - 1] = c->probed;
     auto_free struct driver_skip *others = mem_new((c->known_count + 1) * sizeof *others);
     size_t n = 0;
-    for (size_t i = 0; i < c->known_count; i++)
+    for (size_t i = 0; i < c->known_count; i++) {
+        const struct driver_skip *silent = find(c->silent, c->silent_count, &c->known[i]);
         if (!same_card(&c->known[i], &c->probed))
-            others[n++] = c->known[i];
+            others[n++] = silent ? *silent : c->known[i];
+    }
     if (slot_start(&c->probe, &e) < 0 ||
         driver_child_ask_snapshot(c->probe.child, others, n, NULL, &e) < 0) {
         log_line(LOG_WARN, "cannot ask a silent card again: %s", e.text);
@@ -337,6 +367,10 @@ int children_step(struct children *c, const struct step *s, struct err *e)
 void children_release(struct children *c)
 {
     struct err e = ERR_INIT;
-    if (c->watch.child && driver_child_ask_release(c->watch.child, NULL, &e) < 0)
+    c->release_open = true;
+    if (c->watch.child && driver_child_ask_release(c->watch.child, NULL, &e) == 0)
+        return;
+    if (e.code < 0)
         log_line(LOG_WARN, "the watcher does not let go of the driver: %s", e.text);
+    release_over(c);
 }

@@ -37,6 +37,8 @@ struct children_events {
     /* The step that was asked: code as driver_step. -ETIMEDOUT: it never came back. */
     void (*step)(void *ctx, int code, const struct step *done, const struct err *why);
     void (*event)(void *ctx, const struct driver_event *ev);
+    /* `watch` has let go of NVML and stays away from it until the next snapshot is asked. */
+    void (*released)(void *ctx);
     /* A card stopped answering (or answers again). `card` names it by whatever is known. */
     void (*silent)(void *ctx, const struct driver_skip *card, bool silent);
 };
@@ -60,9 +62,10 @@ struct children {
     size_t silent_count, silent_alloc;
     struct driver_skip probed; /* what `probe` is asking about */
     struct driver_skip *known; /* every card of the last snapshot, for the probe's skip list */
-    size_t known_count, known_alloc;
+    size_t known_count;
     int64_t probed_boot_us; /* last try */
     bool step_open;         /* a step was sent and nothing came back yet */
+    bool release_open;      /* `watch` was asked to let go and did not say so yet */
     bool refresh_open;      /* a snapshot was asked and did not come yet */
     bool refresh_again;     /* asked once more meanwhile */
     int64_t
@@ -80,7 +83,10 @@ void children_refresh(struct children *c);
 /* Hands a step to `act`. -EBUSY while one is open; -EPIPE when there is no child now. */
 int children_step(struct children *c, const struct step *s, struct err *e);
 
-/* `watch` lets go of NVML until the next snapshot: before a reset or a mode change. */
+/*
+ * Asks `watch` to let go of NVML until the next snapshot is asked: before a
+ * reset or a mode change. Answer: events.released, at once when no watcher runs.
+ */
 void children_release(struct children *c);
 
 #endif

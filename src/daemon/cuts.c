@@ -189,17 +189,32 @@ static struct job *oldest_cut(const struct daemon *d)
     return oldest;
 }
 
+/* A step on a card that answers nobody would only cost its time, and `act` with it. */
+static bool refuse_silent(struct job *j)
+{
+    struct apply *a = &j->attempt->cut;
+    const struct card_memory *m = cards_find(j->daemon, apply_next(a)->card_uuid);
+    if (!m || !m->silent)
+        return false;
+    apply_begin(a);
+    apply_result(a, -ENODEV, NULL, "the card does not answer the driver");
+    cut_write(j, JOURNAL_FAILED);
+    cut_settle(j);
+    return true;
+}
+
 void cuts_prepare(struct daemon *d)
 {
     if (d->cutting || d->recover_cuts)
         return;
     struct job *j = oldest_cut(d);
-    if (!j || !turn_write(d))
+    if (!j || !turn_write(d) || refuse_silent(j))
         return;
     apply_begin(&j->attempt->cut);
     cut_write(j, JOURNAL_SENT);
     d->cutting = j;
     d->send_step = true;
+    d->release_asked = d->released = false;
 }
 
 void cuts_send(struct daemon *d)
@@ -208,8 +223,13 @@ void cuts_send(struct daemon *d)
     if (!d->send_step || !d->cutting)
         return;
     const struct step *s = apply_next(&d->cutting->attempt->cut);
-    if (apply_needs_release(s))
-        children_release(&d->children);
+    if (apply_needs_release(s) && !d->released) {
+        if (!d->release_asked) {
+            d->release_asked = true;
+            children_release(&d->children);
+        }
+        return; /* cuts_released comes next */
+    }
     KILLPOINT(STEP_SEND);
     int r = children_step(&d->children, s, &e);
     KILLPOINT(STEP_SENT);
@@ -219,12 +239,27 @@ void cuts_send(struct daemon *d)
         cut_step_answer(d, r, NULL, &e);
 }
 
+void cuts_released(struct daemon *d)
+{
+    d->released = true;
+    cuts_send(d);
+}
+
+/* The watcher stays away from the driver until it is asked again. */
+static void take_back_release(struct daemon *d)
+{
+    if (d->release_asked)
+        children_refresh(&d->children);
+    d->release_asked = d->released = false;
+}
+
 void cut_step_answer(struct daemon *d, int code, const struct step *done, const struct err *why)
 {
     struct job *j = d->cutting;
     KILLPOINT(STEP_RESULT);
     d->cutting = NULL;
     d->send_step = false;
+    take_back_release(d);
     if (!j || code == -ETIMEDOUT) {
         d->recover_cuts = true;
         children_refresh(&d->children);

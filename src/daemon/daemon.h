@@ -154,8 +154,9 @@ struct daemon {
     uint64_t ended[JOB_STATES];
     struct job **active; /* jobs with an attempt, oldest attempt first */
     size_t active_count, active_alloc;
-    struct job *cutting; /* whose step is with `act` now, or about to be sent */
-    bool send_step;      /* after the commit: hand it over */
+    struct job *cutting;          /* whose step is with `act` now, or about to be sent */
+    bool send_step;               /* after the commit: hand it over */
+    bool release_asked, released; /* of `watch`, for the step that is about to be sent */
 
     /* What this turn has to do. */
     bool inventory_stale, schedule, recover_cuts;
@@ -225,6 +226,8 @@ void cut_step_answer(struct daemon *d, int code, const struct step *done, const 
 void cuts_prepare(struct daemon *d);
 /* Hands it over. After the commit. */
 void cuts_send(struct daemon *d);
+/* `watch` has let go of the driver: a step that needs the card for itself may go. */
+void cuts_released(struct daemon *d);
 /* With a fresh snapshot: were steps done whose answer got lost? */
 void cuts_recover(struct daemon *d);
 void cut_cancel(struct job *j);

@@ -278,6 +278,11 @@ static void on_event(void *ctx, const struct driver_event *ev)
     children_refresh(&d->children);
 }
 
+static void on_released(void *ctx)
+{
+    cuts_released(ctx);
+}
+
 static void on_silent(void *ctx, const struct driver_skip *card, bool silent)
 {
     cards_silent(ctx, card, silent);
@@ -288,6 +293,7 @@ static const struct children_events child_events = {
     .no_driver = on_no_driver,
     .step = on_step,
     .event = on_event,
+    .released = on_released,
     .silent = on_silent,
 };
 
