@@ -165,6 +165,7 @@ struct daemon {
     size_t owed_count, owed_alloc;
     struct job **todo; /* jobs with launch, stop or remove set */
     size_t todo_count, todo_alloc;
+    int64_t prune_boot_us;          /* old jobs are looked for again then */
     int64_t stalled_until_us;       /* the store took no write: nothing is tried before */
     char stalled_why[ERR_TEXT_MAX]; /* and why */
 

@@ -203,6 +203,21 @@ static int on_wake(sd_event_source *s, uint64_t usec, void *user)
 }
 
 #define LOOK_US (5 * CLOCK_SECOND)
+#define PRUNE_US (10 * CLOCK_MINUTE)
+#define PRUNE_ROWS 200 /* so many a turn: nobody waits for it */
+
+/* Forgets jobs that ended longer ago than divvy.yaml's `retention`, a few at a time. */
+static void prune(struct daemon *d)
+{
+    struct err e = ERR_INIT;
+    struct now now = clock_now();
+    if (now.boot_us < d->prune_boot_us || !turn_write(d))
+        return;
+    int n = store_prune(d->store, now.wall_us - d->config.retention_us, PRUNE_ROWS, &e);
+    if (n < 0)
+        log_line(LOG_ERROR, "cannot forget old jobs: %s", e.text);
+    d->prune_boot_us = now.boot_us + (n == PRUNE_ROWS ? 0 : PRUNE_US);
+}
 
 /* inotify tells of folders at once; this is for what it may have missed. */
 static int on_look(sd_event_source *s, uint64_t usec, void *user)
@@ -212,6 +227,7 @@ static int on_look(sd_event_source *s, uint64_t usec, void *user)
     for (size_t i = d->active_count; i > 0; i--)
         if (i <= d->active_count)
             attempt_look(d->active[i - 1]);
+    prune(d);
     set_timer(s, clock_now().boot_us + LOOK_US);
     return 0;
 }

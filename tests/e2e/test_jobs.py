@@ -1,6 +1,7 @@
 """From a request to a finished job."""
 import os
 import pathlib
+import time
 
 import pytest
 
@@ -199,3 +200,16 @@ def test_others_may_look_but_not_touch(divvy):
     assert divvy.show(job)["state"] == "running"
     divvy.run("cancel", job)
     divvy.wait(job)
+
+
+def test_old_jobs_are_forgotten_and_their_numbers_never_used_again(box, machine):
+    divvy = box.divvy
+    divvy.configure("retention: 1s\n")
+    divvy.start()
+    old = divvy.submit("--", "true")
+    divvy.wait(old)
+    divvy.stop()
+    time.sleep(1.1)
+    divvy.start()
+    harness.until(lambda: divvy.run("show", old, check=False).returncode == 4, "the old job is gone")
+    assert int(divvy.submit("--", "true")) > int(old)
