@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/killpoint.h"
 #include "base/log.h"
+#include "base/secure.h"
 #include "config/board.h"
 #include "daemon/units.h"
 
@@ -159,6 +160,25 @@ static int paths_open(struct paths *p, const struct arguments *a, struct err *e)
     if (r == 0)
         r = file_mkdirs(p->run, 0755, e);
     return r == 0 ? file_mkdirs(p->attach, 0755, e) : r;
+}
+
+/*
+ * Who can write there can be root, or this user. A private root is held to it
+ * from its own folder down; with root's powers over the machine, from / down.
+ */
+static int paths_secure(const struct paths *p, struct err *e)
+{
+    const char *const kept[] = { p->config, p->state, p->jobs, p->run, p->attach };
+    bool whole = text_same(p->root, "/");
+    struct secure s = { .owner = geteuid(),
+                        .refused = geteuid() == 0 ? 022 : 002,
+                        .top = whole ? NULL : p->root };
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        int r = secure_check(&s, kept[i], e);
+        if (r < 0 && r != -ENOENT)
+            return r;
+    }
+    return 0;
 }
 
 static void paths_close(struct paths *p)
@@ -327,6 +347,8 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
     d->private_root = geteuid() != 0;
     d->started_wall_us = clock_now().wall_us;
     int r = paths_open(&d->paths, a, e);
+    if (r == 0)
+        r = paths_secure(&d->paths, e);
     if (r == 0)
         r = config_open(d, a, e);
     if (r == 0)
