@@ -94,9 +94,11 @@ int verb_wait(struct session *s, int argc, char **argv);
 int verb_why(struct session *s, int argc, char **argv);
 int verb_gpus(struct session *s, int argc, char **argv);
 int verb_profiles(struct session *s, int argc, char **argv);
+int verb_cdi(struct session *s, int argc, char **argv);
 int verb_pool(struct session *s, int argc, char **argv);
 int verb_mode(struct session *s, int argc, char **argv);
 int verb_status(struct session *s, int argc, char **argv);
+int verb_setup(struct session *s, int argc, char **argv);
 int verb_help(struct session *s, int argc, char **argv);
 int verb_version(struct session *s, int argc, char **argv);
 
