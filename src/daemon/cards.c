@@ -345,15 +345,18 @@ void cards_quarantine(struct daemon *d, const char *uuid, const char *why)
 
 /* ---- the inventory ---- */
 
+/* As the card will be when every cut under way is through, or undone. */
 static void expect_cuts(const struct daemon *d, struct card *c)
 {
     for (size_t i = 0; i < d->active_count; i++) {
-        const struct attempt *a = d->active[i]->attempt;
-        if (!a->cut_open || a->cut.state != APPLY_GOING)
+        const struct apply *a = &d->active[i]->attempt->cut;
+        bool going = a->state == APPLY_GOING;
+        const struct plan *p = going ? &a->plan : &a->back;
+        if (!d->active[i]->attempt->cut_open)
             continue;
-        for (size_t k = a->cut.at; k < a->cut.plan.count; k++)
-            if (strcmp(a->cut.plan.steps[k].card_uuid, c->uuid) == 0)
-                card_expect(c, &a->cut.plan.steps[k]);
+        for (size_t k = going ? a->at : a->back_at; k < p->count; k++)
+            if (strcmp(p->steps[k].card_uuid, c->uuid) == 0)
+                card_expect(c, &p->steps[k]);
     }
 }
 
