@@ -94,6 +94,7 @@ def failing_cut(w):
     w.job("before", "--slice", "1g.10gb")
     w.settle()
     w.box.machine.sim("fault", "gpu0", "create-fails:2")
+    w.cuts_may_fail = True
     yield
     job = w.job("fails", "--slice", "2g.20gb", states=["cancelled", "completed"])
     w.until(lambda: w.rows("SELECT 1 FROM attempts WHERE ended_wall_us > 0 AND job_id = ?",

@@ -10,10 +10,12 @@ By hand, one of them:  tests/e2e/kill_one.py STORY POINT[:PASS]
 import concurrent.futures
 import functools
 import os
+import time
 
 import pytest
 
 import harness
+import kill_soak
 from kill_stories import STORIES
 from kill_world import World, points
 
@@ -90,6 +92,12 @@ def test_every_point_was_killed_at(died):
     if len(died) == 0:
         pytest.skip("the stories were not told in this run")
     assert sorted(set(points()) - died) == []
+
+
+@pytest.mark.parametrize("round_", range(4))
+def test_killed_at_random(round_):
+    """scripts/soak does this for longer, and again from a seed."""
+    kill_soak.one_round(int(os.environ.get("DIVVY_SEED") or time.time_ns() % 1_000_000_007))
 
 
 @pytest.mark.smoke

@@ -63,7 +63,6 @@ class Attempt:
             spec["gid"] = USER
         spec.update(more)
         self.dir.mkdir(mode=0o700)
-        (self.dir / "lock").touch(0o600)
         (self.dir / "spec.json").write_text(json.dumps(spec))
         return self
 
@@ -290,10 +289,10 @@ def lock_is_held(path):
 def test_killed_supervisor_leaves_a_tree_that_can_be_cleared(attempt):
     attempt.write("sh", "-c", "setsid sleep 1000 & echo up; sleep 1000", cgroup=True).start()
     attempt.says("up")
-    assert lock_is_held(attempt.dir / "lock")
+    assert lock_is_held(attempt.dir / "spec.json")
     attempt.process.kill()
     attempt.process.wait()
-    assert not lock_is_held(attempt.dir / "lock")
+    assert not lock_is_held(attempt.dir / "spec.json")
     assert attempt.read("started") and not attempt.read("exit")
     assert attempt.read("started")["cgroup"] == attempt.tree
     payload = UNIFIED / attempt.tree[1:] / "7.1/payload"
@@ -347,7 +346,7 @@ def test_killed_anywhere_it_never_runs_twice(attempt, cgroup):
         attempt.process.kill()
         attempt.process.wait()
         attempt.process.stdout.close()
-        until(lambda: not lock_is_held(attempt.dir / "lock"), "a child just forked lets go, too")
+        until(lambda: not lock_is_held(attempt.dir / "spec.json"), "a child just forked lets go, too")
         if not attempt.read("started"):
             assert attempt.output("ran") == "" and attempt.read("exit") is None
             ends.add("new")
