@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +10,35 @@
 static const char *log_program = "divvy";
 static enum log_level log_max = LOG_NOTE;
 static int log_to_journal;
+static int log_dir = -1;
+static const char *log_name; /* NULL: standard error */
 
 void log_init(const char *program, enum log_level max)
 {
     log_program = program;
     log_max = max;
     log_to_journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+void log_to_file(int dir, const char *name)
+{
+    log_dir = dir;
+    log_name = name;
+    log_to_journal = 0;
+}
+
+static void put_line(const char *when, const char *line)
+{
+    if (log_name) {
+        int fd =
+            openat(log_dir, log_name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0) {
+            (void)dprintf(fd, "%s %s: %s\n", when, log_program, line); /* nowhere to tell */
+            (void)close(fd);
+        }
+        return;
+    }
+    (void)fprintf(stderr, "%s %s: %s\n", when, log_program, line);
 }
 
 void log_line(enum log_level level, const char *fmt, ...)
@@ -35,5 +59,5 @@ void log_line(enum log_level level, const char *fmt, ...)
     struct tm tm;
     if (localtime_r(&t, &tm))
         (void)strftime(when, sizeof when, "%H:%M:%S", &tm); /* "" when it does not fit: it does */
-    (void)fprintf(stderr, "%s %s: %s\n", when, log_program, line);
+    put_line(when, line);
 }

@@ -18,6 +18,12 @@ enum log_level {
 
 /* Default LOG_NOTE. `program` is kept, not copied. */
 void log_init(const char *program, enum log_level max);
+/*
+ * Lines go to the file `name` of the open directory `dir` (borrowed, kept open
+ * by the caller), which is made with the first of them; standard error is left
+ * alone. For those whose standard error nobody reads.
+ */
+void log_to_file(int dir, const char *name);
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

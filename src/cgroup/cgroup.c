@@ -222,6 +222,20 @@ int cgroup_root_check(const struct cgroup_host *h, const char *root, struct err 
     return r < 0 ? r : cgroup_remove(&probe, e);
 }
 
+void cgroup_root_hold(const struct cgroup_host *h, const char *root)
+{
+    AUTO(cgroup) struct cgroup held = CGROUP_INIT;
+    if (root[0] == '/' && locate(h, root, "held", &held, NULL) == 0)
+        (void)control_mkdirs(held.paths[control_tracking(&held)], NULL);
+}
+
+void cgroup_root_release(const struct cgroup_host *h, const char *root)
+{
+    AUTO(cgroup) struct cgroup held = CGROUP_INIT;
+    if (root[0] == '/' && locate(h, root, "held", &held, NULL) == 0)
+        (void)cgroup_remove(&held, NULL); /* empty; who cannot remove it did not make it */
+}
+
 int cgroup_enter_supervisor(const struct cgroup *c, struct err *e)
 {
     auto_free char *dir = text_fmt("%s/supervisor", c->paths[control_tracking(c)]);
@@ -275,12 +289,24 @@ static void remove_root(const struct cgroup *c, enum cgroup_hierarchy h)
     (void)rmdir(root); /* others are in it, or it is the mount: then it stays */
 }
 
+/* What we made is known by name; only what a job made besides has to be looked for. */
+static void remove_known(const struct cgroup *c, enum cgroup_hierarchy h, const char *payload)
+{
+    for (unsigned i = 0; i < c->tasks; i++) {
+        auto_free char *task = control_task(c, h, i);
+        if (rmdir(task) < 0 && errno == ENOENT)
+            return; /* nothing was limited in this hierarchy */
+    }
+    (void)rmdir(payload); /* what keeps it is told by control_remove */
+}
+
 int cgroup_remove(const struct cgroup *c, struct err *e)
 {
     for (int h = 0; h < CGROUP_HIERARCHIES; h++) {
         if (!c->paths[h])
             continue;
         auto_free char *payload = control_payload(c, (enum cgroup_hierarchy)h);
+        remove_known(c, (enum cgroup_hierarchy)h, payload);
         int r = control_remove(c->self ? payload : c->paths[h]);
         if (r < 0)
             return err_set(e, r, "cannot remove %s: %s", c->paths[h], strerror(-r));

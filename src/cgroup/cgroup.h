@@ -81,6 +81,16 @@ char *cgroup_root_for(const char *divvy_root);
  */
 int cgroup_root_check(const struct cgroup_host *h, const char *root, struct err *e);
 
+/*
+ * Keeps `root` in being while no attempt is in it, by an empty cgroup `held`,
+ * so that an attempt on an idle machine need not make and remove it. release
+ * takes that away, and `root` too when nothing else is in it. Both may be
+ * called at any time, also by another process than the one that held it.
+ * Nothing is lost when holding fails, and "self" needs none.
+ */
+void cgroup_root_hold(const struct cgroup_host *h, const char *root);
+void cgroup_root_release(const struct cgroup_host *h, const char *root);
+
 struct cgroup {
     enum cgroup_kind kind;
     char *paths[CGROUP_HIERARCHIES]; /* of the attempt in each hierarchy used, else NULL */
@@ -181,7 +191,7 @@ struct cgroup_usage {
 void cgroup_usage(const struct cgroup *c, unsigned task, struct cgroup_usage *ret);
 
 /*
- * Removes the tree, and `root` with the last one in it. -EBUSY while something
+ * Removes the tree, and `root` with the last one in it unless it is held. -EBUSY while something
  * is in it. What is not there is no error.
  */
 int cgroup_remove(const struct cgroup *c, struct err *e);

@@ -116,7 +116,6 @@ static int spawn_supervisor(struct daemon *d, const char *folder, struct err *e)
     posix_spawnattr_t attr;
     posix_spawn_file_actions_t files;
     sigset_t none, defaults;
-    auto_free char *log = text_fmt("%s/supervise.log", folder);
     char *const argv[] = { d->paths.supervisor, (char *)folder, NULL };
     (void)sigemptyset(&none);    /* cannot fail */
     (void)sigfillset(&defaults); /* cannot fail */
@@ -127,8 +126,8 @@ static int spawn_supervisor(struct daemon *d, const char *folder, struct err *e)
     (void)posix_spawnattr_setsigdefault(&attr, &defaults);
     (void)posix_spawn_file_actions_init(&files);
     (void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    (void)posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    (void)posix_spawn_file_actions_adddup2(&files, 1, 2);
+    /* Standard error is ours until it has a log of its own: one that cannot run is heard. */
+    (void)posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     int r = posix_spawn(&pid, d->paths.supervisor, &files, &attr, argv, environ);
     (void)posix_spawn_file_actions_destroy(&files);
     (void)posix_spawnattr_destroy(&attr);

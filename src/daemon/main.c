@@ -235,6 +235,8 @@ static void isolation_open(struct daemon *d)
     } else {
         d->isolation = gate_probe(&d->cgroup_host, d->cgroup_root, &e);
     }
+    if (d->cgroup_root[0])
+        cgroup_root_hold(&d->cgroup_host, d->cgroup_root);
     if (d->isolation == ISOLATION_NONE)
         (void)snprintf(d->isolation_why, sizeof d->isolation_why, "%s", e.text); /* same size */
 }
@@ -395,6 +397,8 @@ static void daemon_close(struct daemon *d)
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         *sources[i] = sd_event_source_disable_unref(*sources[i]);
     d->event = sd_event_unref(d->event);
+    if (d->cgroup_root)
+        cgroup_root_release(&d->cgroup_host, d->cgroup_root);
     cgroup_host_done(&d->cgroup_host);
     free(d->cgroup_root);
     strv_free(d->child_options);

@@ -15,6 +15,7 @@
 
 #define FILE_BYTES_MAX (4u << 20)
 #define TEMPORARY ".new-"
+#define SPEC "spec.json"
 
 static const char *const stop_words[] = { "none", "cancel", "preempt", "timeout" };
 static const char *const state_words[] = { "new", "starting", "started, supervised",
@@ -82,14 +83,20 @@ static int publish(int dir, const char *name, json_t *take_json, int *ret_fd, st
     return 0;
 }
 
-static int publish_synced(int dir, const char *name, json_t *take_json, struct err *e)
+static bool has(int dir, const char *name)
+{
+    return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* `entry`: the folder's own, in jobs/. */
+static int publish_synced(int dir, const char *name, json_t *take_json, bool entry, struct err *e)
 {
     auto_close int fd = -1;
     int r = publish(dir, name, take_json, &fd, e);
     if (r < 0)
         return r;
-    auto_close int jobs = openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fsync(fd) < 0 || fsync(dir) < 0 || jobs < 0 || fsync(jobs) < 0)
+    auto_close int jobs = entry ? openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fsync(fd) < 0 || fsync(dir) < 0 || (entry && (jobs < 0 || fsync(jobs) < 0)))
         return err_sys(e, "cannot sync %s", name);
     return 0;
 }
@@ -102,10 +109,7 @@ static int fill_new(int parent, const char *temporary, const struct jobdir_spec 
     auto_close int dir = openat(parent, temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return err_sys(e, "cannot open the new folder");
-    auto_close int lock = openat(dir, "lock", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (lock < 0)
-        return err_sys(e, "cannot create lock");
-    return publish(dir, "spec.json", jobdir_spec_to_json(spec), NULL, e);
+    return publish(dir, SPEC, jobdir_spec_to_json(spec), NULL, e);
 }
 
 static int open_jobs(const char *jobs, int *ret_fd, struct err *e)
@@ -144,11 +148,6 @@ int jobdir_open(const char *jobs, uint64_t job_id, uint32_t attempt, int *ret_di
     return 0;
 }
 
-static bool has(int dir, const char *name)
-{
-    return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 /*
  * An open-file lock can be asked for without taking it, so a look never makes
  * a claim fail; and read-only, so that a look is no IN_CLOSE_WRITE for those
@@ -156,7 +155,7 @@ static bool has(int dir, const char *name)
  */
 static int lock_is_held(int dir, struct err *e)
 {
-    auto_close int fd = openat(dir, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    auto_close int fd = openat(dir, SPEC, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? 0 : err_sys(e, "cannot open lock");
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -184,9 +183,10 @@ int jobdir_state(int dir, struct err *e)
 
 int jobdir_claim(int dir, int *ret_lock, struct err *e)
 {
-    auto_close int fd = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    /* One that a power cut took away is found to be empty, and told as such. */
+    auto_close int fd = openat(dir, SPEC, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_sys(e, "cannot open lock");
+        return err_sys(e, "cannot open " SPEC);
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     if (fcntl(fd, F_OFD_SETLK, &lock) < 0)
         return errno == EAGAIN || errno == EACCES
@@ -209,7 +209,7 @@ static int read_json(int dir, const char *name, json_t **ret, struct err *e)
 int jobdir_read_spec(int dir, struct jobdir_spec *ret, struct err *e)
 {
     auto_json json_t *j = NULL;
-    int r = read_json(dir, "spec.json", &j, e);
+    int r = read_json(dir, SPEC, &j, e);
     return r < 0 ? r : jobdir_spec_from_json(j, ret, e);
 }
 
@@ -242,12 +242,13 @@ enum jobdir_stop jobdir_read_stop(int dir)
 
 int jobdir_write_started(int dir, const struct jobdir_started *s, struct err *e)
 {
-    return publish_synced(dir, "started", jobdir_started_to_json(s), e);
+    return publish_synced(dir, "started", jobdir_started_to_json(s), true, e);
 }
 
 int jobdir_write_exit(int dir, const struct jobdir_exit *x, struct err *e)
 {
-    return publish_synced(dir, "exit", jobdir_exit_to_json(x), e);
+    /* `started` brought the folder's entry to the disk. */
+    return publish_synced(dir, "exit", jobdir_exit_to_json(x), !has(dir, "started"), e);
 }
 
 int jobdir_stop(int dir, enum jobdir_stop reason, struct err *e)

@@ -4,8 +4,8 @@
  * It is the whole conversation between divvyd and divvy-supervise, on disk,
  * so that either may be killed at any instruction:
  *
- *     spec.json  what to run, by divvyd, before it starts the supervisor
- *     lock       locked while a supervisor lives; the kernel lets go of it
+ *     spec.json  what to run, by divvyd, before it starts the supervisor;
+ *                locked while a supervisor lives: the kernel lets go of it
  *     started    by the supervisor, durable before the first exec
  *     stop       by divvyd: end it, and why. The supervisor watches for it
  *     exit       by the supervisor, when nothing of the attempt runs any more
@@ -23,7 +23,7 @@
  *     jobdir_remove(jobs, 41, 1, e);         // after the store has committed the end
  *
  * To be told: inotify IN_MOVED_TO on the folder names `started` and `exit`;
- * a supervisor that dies closes `lock` (IN_CLOSE_WRITE).
+ * a supervisor that dies closes `spec.json` (IN_CLOSE_WRITE).
  */
 #ifndef DIVVY_JOBDIR_JOBDIR_H
 #define DIVVY_JOBDIR_JOBDIR_H
@@ -64,11 +64,11 @@ struct jobdir_spec {
     uint32_t attempt;
     uid_t uid;
     gid_t gid;
-    char *user;                /* name, for initgroups when `groups` is NULL; may be NULL */
-    gid_t *groups;             /* supplementary groups as the kernel told them at submit, or NULL */
-    size_t group_count;        /* with groups */
-    struct job_spec job;       /* with environment */
-    struct place place;        /* for messages only: what is bound stands in the tasks */
+    char *user;          /* name, for messages; may be NULL */
+    gid_t *groups;       /* supplementary groups as the kernel told them at submit; NULL: gid */
+    size_t group_count;  /* with groups */
+    struct job_spec job; /* with environment */
+    struct place place;  /* for messages only: what is bound stands in the tasks */
     struct jobdir_task *tasks; /* request_tasks(&job.request) of them, at least one */
     size_t task_count, task_alloc;
     int64_t kill_grace_us;  /* between TERM and KILL */
@@ -153,7 +153,7 @@ char *jobdir_path(const char *jobs, uint64_t job_id, uint32_t attempt);
 bool jobdir_parse_name(const char *name, uint64_t *ret_job_id, uint32_t *ret_attempt);
 
 /*
- * Makes the folder with spec.json and lock, mode 0700, under a temporary name,
+ * Makes the folder with spec.json, mode 0700, under a temporary name,
  * then renames it. -EEXIST: it is there already, untouched. `jobs` must exist.
  * Not synced: what an attempt needs to outlive a power cut is synced by the
  * supervisor together with `started`. A folder that a power cut took away had

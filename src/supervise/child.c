@@ -102,13 +102,7 @@ static int drop_capabilities(struct err *e)
 
 static int set_groups(const struct jobdir_spec *s, struct err *e)
 {
-    int r;
-    if (s->groups)
-        r = setgroups(s->group_count, s->groups);
-    else if (s->user)
-        r = initgroups(s->user, s->gid);
-    else
-        r = setgroups(1, &s->gid);
+    int r = s->groups ? setgroups(s->group_count, s->groups) : setgroups(1, &s->gid);
     return r < 0 ? err_sys(e, "cannot set the groups of %s", s->user ? s->user : "the user") : 0;
 }
 

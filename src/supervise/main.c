@@ -49,15 +49,10 @@ static void protect_from_oom(void)
 /* Our own words go beside the job's files; the caller's descriptors are let go. */
 static void settle(int dir)
 {
-    int log =
-        openat(dir, "supervise.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (nothing >= 0) {
-        (void)dup2(nothing, 0);
-        (void)dup2(nothing, 1);
-    }
-    if (log >= 0)
-        (void)dup2(log, 2);
+    auto_close int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; nothing >= 0 && fd <= 2; fd++)
+        (void)dup2(nothing, fd);
+    log_to_file(dir, "supervise.log");
     (void)setsid(); /* fails when we lead a session already */
     (void)chdir("/");
     (void)umask(022);
