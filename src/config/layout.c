@@ -1,0 +1,279 @@
+#include "config/layout.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "config/field.h"
+#include "model/address.h"
+
+#define PIECE_FORMS "write 2g.20gb, 2g.20gb@4 or 1c.3g.40gb@4.0"
+
+static bool is_profile(const char *word, size_t len)
+{
+    bool letter = false;
+    for (size_t i = 0; i < len; i++) {
+        letter = letter || isalpha((unsigned char)word[i]);
+        if (!isalnum((unsigned char)word[i]) && !strchr(".+-, ", word[i]))
+            return false;
+    }
+    return len && len < PROFILE_NAME_SIZE && isalnum((unsigned char)word[0]) && letter;
+}
+
+static int fail_piece(const struct yaml_node *n, const char *word, struct err *e)
+{
+    return yaml_node_fail(n, e, "'%.64s' is no slice; " PIECE_FORMS, word);
+}
+
+/* "@4" or "@4.0"; false for anything else. */
+static bool parse_at(const char *at, struct layout_piece *p)
+{
+    uint64_t n;
+    auto_free char *start = text_dup(at + 1);
+    char *dot = strchr(start, '.');
+    if (dot) {
+        *dot = '\0';
+        if (text_parse_u64(dot + 1, 0, BOARD_UNITS_MAX - 1, "slice", &n, NULL) < 0)
+            return false;
+        p->ci_start = (uint32_t)n;
+    }
+    if (text_parse_u64(start, 0, BOARD_UNITS_MAX - 1, "unit", &n, NULL) < 0)
+        return false;
+    p->start = (uint32_t)n;
+    return true;
+}
+
+int layout_read_piece(const struct yaml_node *n, const char *word, struct layout_piece *ret,
+                      struct err *e)
+{
+    struct layout_piece p = { .count = 1,
+                              .start = LAYOUT_ANYWHERE,
+                              .ci_start = LAYOUT_ANYWHERE,
+                              .line = n->key ? n->key_line : n->line,
+                              .column = n->key ? n->key_column : n->column };
+    const char *at = strchr(word, '@');
+    size_t len = at ? (size_t)(at - word) : strlen(word);
+    if (!is_profile(word, len) || (at && !parse_at(at, &p)))
+        return fail_piece(n, word, e);
+    memcpy(p.profile, word, len);
+    *ret = p;
+    return 0;
+}
+
+static int check_room(const struct yaml_node *n, const struct layout_wish *w, struct err *e)
+{
+    if (w->piece_count < LAYOUT_PIECES_MAX)
+        return 0;
+    return yaml_node_fail(n, e, "more slices than any card has; at most %u fit here",
+                          LAYOUT_PIECES_MAX);
+}
+
+/* "1g.10gb: 3" */
+static int read_counted(const struct yaml_node *n, struct layout_wish *w, struct err *e)
+{
+    struct layout_piece p;
+    uint64_t count;
+    int r = layout_read_piece(n, n->key, &p, e);
+    if (r == 0)
+        r = check_room(n, w, e);
+    if (r == 0)
+        r = yaml_node_u64(n, 0, LAYOUT_COUNT_MAX, &count, e);
+    if (r < 0)
+        return r;
+    p.count = (uint32_t)count;
+    if (p.start != LAYOUT_ANYWHERE && p.count > 1)
+        return yaml_node_fail(n, e, "%s can be there once, not %u times", n->key, p.count);
+    if (p.count)
+        *layout_add_piece(w) = p;
+    return 0;
+}
+
+static int read_listed(const struct yaml_node *n, struct layout_wish *w, struct err *e)
+{
+    struct layout_piece p;
+    const char *word;
+    if (n->kind == YAML_IS_MAP) {
+        int r = 0;
+        for (const struct yaml_node *c = n->first; r == 0 && c; c = c->next)
+            r = read_counted(c, w, e);
+        return r;
+    }
+    int r = yaml_node_text(n, &word, e);
+    if (r == 0)
+        r = layout_read_piece(n, word, &p, e);
+    if (r == 0)
+        r = check_room(n, w, e);
+    if (r == 0)
+        *layout_add_piece(w) = p;
+    return r;
+}
+
+static int read_slices(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    struct layout_wish *w = place;
+    int r = 0;
+    (void)f; /* the whole wish is filled */
+    w->has_slices = true;
+    if (n->kind == YAML_IS_SCALAR)
+        return yaml_node_fail(
+            n, e, "slices must be a map (1g.10gb: 3) or a list ([2g.20gb@0, 2g.20gb@2])");
+    for (const struct yaml_node *c = n->first; r == 0 && c; c = c->next)
+        r = n->kind == YAML_IS_MAP ? read_counted(c, w, e) : read_listed(c, w, e);
+    return r;
+}
+
+static int read_claim(const struct yaml_node *n, struct layout_wish *w, struct err *e)
+{
+    struct layout_claim claim = { .line = n->line, .column = n->column };
+    struct err why = ERR_INIT;
+    const char *word;
+    int r = yaml_node_text(n, &word, e);
+    if (r < 0)
+        return r;
+    if (layout_claim_parse(word, &claim, &why) < 0)
+        return yaml_node_fail(n, e, "%s", why.text);
+    *layout_add_claim(w) = claim;
+    return 0;
+}
+
+static int read_claims(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    (void)f; /* the whole wish is filled */
+    if (n->kind == YAML_IS_MAP)
+        return yaml_node_fail(n, e, "card must be a card or a list of cards, not a map");
+    if (n->kind == YAML_IS_SCALAR)
+        return read_claim(n, place, e);
+    int r = n->first ? 0 : yaml_node_fail(n, e, "card must name at least one card");
+    for (const struct yaml_node *c = n->first; r == 0 && c; c = c->next)
+        r = read_claim(c, place, e);
+    return r;
+}
+
+static int read_mode(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    struct layout_wish *w = place;
+    struct err why = ERR_INIT;
+    const char *word;
+    (void)f; /* the whole wish is filled */
+    int r = yaml_node_text(n, &word, e);
+    if (r < 0)
+        return r;
+    if (card_mode_parse(word, &w->mode, &why) < 0)
+        return yaml_node_fail(n, e, "%s", why.text);
+    w->has_mode = true;
+    return 0;
+}
+
+static const struct field wish_fields[] = {
+    { "card", read_claims, 0, .required = true },
+    { "mode", read_mode, 0 },
+    { "slices", read_slices, 0 },
+    { NULL },
+};
+
+static int read_wish(const struct yaml_node *n, struct layout_wish *w, struct err *e)
+{
+    w->line = n->line;
+    w->column = n->column;
+    int r = field_read_map(n, wish_fields, w, e);
+    if (r < 0)
+        return r;
+    if (!w->has_mode && !w->has_slices)
+        return yaml_node_fail(n, e, "this asks for nothing; say slices:, or mode: whole");
+    if (w->has_mode && w->mode == MODE_WHOLE && w->piece_count)
+        return yaml_node_fail(yaml_node_get(n, "slices"), e,
+                              "a whole card has no slices; leave them out, or say mode: slices");
+    return 0;
+}
+
+/* What is said twice in the file itself; two names of one card show only on the cards. */
+static int check_claims(const struct layout *l, struct err *e)
+{
+    for (size_t i = 0; i < l->wish_count; i++)
+        for (size_t k = 0; k < l->wishes[i].claim_count; k++) {
+            const struct layout_claim *a = &l->wishes[i].claims[k];
+            for (size_t m = 0; m <= i; m++)
+                for (size_t o = 0; o < (m == i ? k : l->wishes[m].claim_count); o++) {
+                    const struct layout_claim *b = &l->wishes[m].claims[o];
+                    bool same = a->kind == CLAIM_ORDINAL ? a->ordinal == b->ordinal
+                                                         : strcmp(a->word, b->word) == 0;
+                    if (a->kind == b->kind && same)
+                        return err_set(
+                            e, -EINVAL,
+                            "%s:%u:%u: %s has a wish already, in line %u; one card, one wish",
+                            l->file, a->line, a->column, a->word, b->line);
+                }
+        }
+    return 0;
+}
+
+static int read_cards(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    struct layout *l = place;
+    int r = 0;
+    (void)f; /* the whole layout is filled */
+    if (n->kind != YAML_IS_LIST)
+        return yaml_node_fail(n, e, "cards must be a list: '- card: gpu0' and so on");
+    if (n->count > LAYOUT_WISHES_MAX)
+        return yaml_node_fail(n, e, "more than %u wishes in one file", LAYOUT_WISHES_MAX);
+    for (const struct yaml_node *c = n->first; r == 0 && c; c = c->next)
+        r = read_wish(c, layout_add_wish(l), e);
+    return r;
+}
+
+static const struct field layout_fields[] = {
+    { "cards", read_cards, 0, .required = true },
+    { NULL },
+};
+
+int layout_from_tree(const struct yaml_tree *t, struct layout *ret, struct err *e)
+{
+    AUTO(layout) struct layout l = LAYOUT_INIT;
+    l.file = text_dup(t->file);
+    int r = field_read_map(t->root, layout_fields, &l, e);
+    if (r == 0)
+        r = check_claims(&l, e);
+    if (r < 0)
+        return r;
+    *ret = l;
+    l = (struct layout)LAYOUT_INIT;
+    return 0;
+}
+
+int layout_parse(const char *file, const char *text, size_t len, struct layout *ret, struct err *e)
+{
+    AUTO_PTR(yaml_tree_free) struct yaml_tree *t = NULL;
+    int r = yaml_tree_parse(file, text, len, &t, e);
+    return r < 0 ? r : layout_from_tree(t, ret, e);
+}
+
+int layout_read(const char *path, struct layout *ret, struct err *e)
+{
+    AUTO_PTR(yaml_tree_free) struct yaml_tree *t = NULL;
+    int r = yaml_tree_read(path, &t, e);
+    return r < 0 ? r : layout_from_tree(t, ret, e);
+}
+
+static void add_slice(struct text *t, const struct card *c, const struct slice *s)
+{
+    AUTO(text) struct text address = TEXT_INIT;
+    address_add(&address, c, s);
+    text_addf(t, "      - %s\n", strchr(address.buf, '/') + 1);
+}
+
+void layout_add_export(struct text *t, const struct inventory *inv)
+{
+    text_add(t, inv->card_count ? "cards:\n" : "cards: []\n");
+    for (size_t i = 0; i < inv->card_count; i++) {
+        const struct card *c = &inv->cards[i].card;
+        text_addf(t, "  - card: %s # gpu%u, %s\n", c->uuid[0] ? c->uuid : c->bus_id, c->ordinal,
+                  board_short_name(&c->board));
+        text_addf(t, "    mode: %s\n", c->mig_now ? "slices" : "whole");
+        if (!c->mig_now)
+            continue;
+        text_add(t, c->slice_count ? "    slices:\n" : "    slices: []\n");
+        for (size_t k = 0; k < c->slice_count; k++)
+            if (board_profile_by_id(&c->board, c->slices[k].profile_id))
+                add_slice(t, c, &c->slices[k]);
+    }
+}

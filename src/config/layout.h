@@ -1,0 +1,37 @@
+/*
+ * layout.h - layout files into struct layout. layout(5) describes them:
+ *
+ *     cards:
+ *       - card: gpu0
+ *         slices: {1g.10gb: 3, 3g.40gb: 1}
+ *       - card: [gpu1, GPU-5d5b…, "0000:07:00.0"]
+ *         slices: [2g.20gb@0, 2g.20gb@2, 1c.3g.40gb@4.0]
+ *       - card: a30
+ *         mode: whole
+ *
+ * What can be known without a board is checked here: forms, counts, one card
+ * named twice. What a board has is not.
+ */
+#ifndef DIVVY_CONFIG_LAYOUT_H
+#define DIVVY_CONFIG_LAYOUT_H
+
+#include "config/yaml.h"
+#include "model/layout.h"
+
+/* -ENOENT, -EINVAL with file:line:column, -EFBIG. The caller ends `ret` with layout_done. */
+int layout_read(const char *path, struct layout *ret, struct err *e);
+
+/* The same from text; `file` names it in messages. */
+int layout_parse(const char *file, const char *text, size_t len, struct layout *ret, struct err *e);
+
+/* The same from a tree that was read. */
+int layout_from_tree(const struct yaml_tree *t, struct layout *ret, struct err *e);
+
+/* "2g.20gb", "2g.20gb@4" or "1c.3g.40gb@4.0" of a node; count 1. */
+int layout_read_piece(const struct yaml_node *n, const char *word, struct layout_piece *ret,
+                      struct err *e);
+
+/* Appends the file that asks for what the cards are now, in exact placements. */
+void layout_add_export(struct text *t, const struct inventory *inv);
+
+#endif
