@@ -116,3 +116,10 @@ def test_no_limit_of_the_daemon_reaches_a_job(units):
                        re.M)
     assert words.search((units / "divvyd.service").read_text())
     assert not words.search((units / "divvy-job@.service").read_text())
+
+
+def test_a_private_divvy_cannot_insist_on_systemd(box, machine):
+    box.divvy.configure("launch: systemd\n")
+    said = harness.run(harness.PROGRAMS / "divvyd", "--root", box.folder / "root", check=False)
+    assert said.returncode == 1
+    assert "launch: systemd, and that cannot be: this Divvy has a root of its own" in said.stderr
