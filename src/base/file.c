@@ -156,3 +156,16 @@ char *file_under(const char *root, const char *path)
         len--;
     return text_fmt("%.*s%s%s", (int)len, root, path[0] == '/' ? "" : "/", path);
 }
+
+char *file_find_program(const char *path, const char *name)
+{
+    for (const char *p = path; *p; p += *p == ':') {
+        struct stat st;
+        size_t len = strcspn(p, ":");
+        auto_free char *file = text_fmt("%.*s/%s", (int)len, p, name);
+        if (p[0] == '/' && stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0)
+            return take_ptr(file);
+        p += len;
+    }
+    return NULL;
+}

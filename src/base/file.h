@@ -33,6 +33,12 @@ int file_remove_tree(int dirfd, const char *path, struct err *e);
 
 int file_sync_dir(int dirfd, struct err *e);
 
+/*
+ * The executable file `name` along `path` ("/usr/bin:/bin"), or NULL. Relative folders
+ * in it are passed over. Caller frees.
+ */
+char *file_find_program(const char *path, const char *name);
+
 /* Writes all of it, over EINTR and short writes. */
 int file_write_all(int fd, const void *data, size_t len, struct err *e);
 

@@ -43,6 +43,16 @@ static const struct argp_option table[] = {
       2 },
     { "chdir", 'D', "DIR", 0, "run there (default: here)", 2 },
     { "keep-going", KEY(OPT_KEEP_GOING), NULL, 0, "a task that fails does not end the others", 2 },
+    { "container", KEY(OPT_CONTAINER), "IMAGE", 0,
+      "in a container of this image, with the working directory mounted; --env NAME,… names what "
+      "of the environment goes in",
+      2 },
+    { "container-runtime", KEY(OPT_CONTAINER_RUNTIME), "NAME", 0,
+      "podman or apptainer (default: the first that is there)", 2 },
+    { "container-arg", KEY(OPT_CONTAINER_ARG), "OPTION", 0,
+      "one more option for the runtime, as in --container-arg=--volume=/data:/data; may be "
+      "repeated",
+      2 },
     { 0 },
 };
 
@@ -72,6 +82,11 @@ bool job_option_set(struct job_options *o, int key, const char *arg)
         char *joined = o->env ? text_fmt("%s,%s", o->env, arg) : text_dup(arg);
         free(o->env);
         o->values[option].words = o->env = joined;
+    } else if (option == OPT_CONTAINER_ARG) {
+        char *joined =
+            o->container_args ? text_fmt("%s\n%s", o->container_args, arg) : text_dup(arg);
+        free(o->container_args);
+        o->values[option].words = o->container_args = joined;
     }
     return true;
 }
@@ -79,6 +94,7 @@ bool job_option_set(struct job_options *o, int key, const char *arg)
 void job_options_done(struct job_options *o)
 {
     free(o->env);
+    free(o->container_args);
     *o = (struct job_options)JOB_OPTIONS_INIT;
 }
 
@@ -404,6 +420,47 @@ static int read_env(const struct job_option_value *v, char *const *env, struct e
     return wrong(v, r, e);
 }
 
+/* ---- the container ---- */
+
+/* What --env names goes into the container, too; "all" and "none" are about the host. */
+static void name_variables(const char *words, struct job_container *c)
+{
+    auto_free char *copy = text_dup(words);
+    char *save = NULL;
+    for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+        bool setting = strchr(w, '=') != NULL;
+        w[strcspn(w, "=")] = '\0';
+        bool about_all = strcasecmp(w, "all") == 0 || strcasecmp(w, "none") == 0;
+        if (w[0] && (setting || !about_all))
+            strv_add(&c->env, w);
+    }
+}
+
+static int read_container(const struct job_options *o, struct job_container *c, struct err *e)
+{
+    const struct job_option_value *image = &o->values[OPT_CONTAINER];
+    const struct job_option_value *runtime = &o->values[OPT_CONTAINER_RUNTIME];
+    const struct job_option_value *args = &o->values[OPT_CONTAINER_ARG];
+    const struct job_option_value *first = runtime->words ? runtime : args;
+    if (!image->words && first->words)
+        return wrong(first,
+                     err_set(e, -EINVAL,
+                             "--container-runtime and --container-arg say how; --container IMAGE "
+                             "says what runs"),
+                     e);
+    if (!image->words)
+        return 0;
+    c->image = text_dup(image->words);
+    c->runtime = text_dup(runtime->words);
+    auto_free char *lines = text_dup(args->words ? args->words : "");
+    char *save = NULL;
+    for (char *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+        strv_add(&c->args, line);
+    if (o->values[OPT_ENV].words)
+        name_variables(o->values[OPT_ENV].words, c);
+    return wrong(image, job_container_check(c, e), e);
+}
+
 /* ---- the rest ---- */
 
 static char *join(const char *dir, const char *path)
@@ -501,6 +558,8 @@ int job_options_spec(const struct job_options *o, const struct submit_place *whe
         r = read_texts(o, where, &s, e);
     if (r == 0)
         r = read_env(&o->values[OPT_ENV], where->environ_, &env, e);
+    if (r == 0)
+        r = read_container(o, &s.container, e);
     s.env = env.v;
     s.argv = strv_copy(where->command);
     s.script = text_dup(where->script);

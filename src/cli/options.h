@@ -38,6 +38,9 @@ enum job_option {
     OPT_OUTPUT,
     OPT_ENV,
     OPT_CHDIR,
+    OPT_CONTAINER,
+    OPT_CONTAINER_RUNTIME,
+    OPT_CONTAINER_ARG,
     JOB_OPTIONS,
 };
 
@@ -49,7 +52,8 @@ struct job_option_value {
 
 struct job_options {
     struct job_option_value values[JOB_OPTIONS];
-    char *env; /* several --env, joined; owned */
+    char *env;            /* several --env, joined; owned */
+    char *container_args; /* several --container-arg, a line each; owned */
 };
 
 #define JOB_OPTIONS_INIT                                                                           \

@@ -27,6 +27,7 @@ void divvyd_config_init(struct divvyd_config *c)
 {
     *c = (struct divvyd_config){
         .operators = text_dup("divvy"),
+        .cdi = text_dup("off"),
         .isolation = GATE_AUTO,
         .launch = LAUNCH_AUTO,
         .log_level = LOG_NOTE,
@@ -53,6 +54,7 @@ void divvyd_config_done(struct divvyd_config *c)
     free(c->nvml);
     free(c->cgroup_root);
     free(c->operators);
+    free(c->cdi);
     for (size_t i = 0; i < c->card_count; i++)
         free(c->cards[i].which);
     free(c->cards);
@@ -169,11 +171,27 @@ static int read_accounts(const struct yaml_node *n, const struct field *f, void 
     return 0;
 }
 
+static int read_cdi(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    char **word = place;
+    int r = field_string(n, f, place, e);
+    if (r < 0 || strcmp(*word, "on") == 0 || strcmp(*word, "off") == 0)
+        return r;
+    size_t len = strlen(*word);
+    if ((*word)[0] == '/' && len > strlen("/.json") && strcmp(*word + len - 5, ".json") == 0)
+        return 0;
+    return yaml_node_fail(n, e,
+                          "cdi: '%.64s' is neither on, off nor an absolute path that ends with "
+                          ".json",
+                          *word);
+}
+
 #define AT(member) offsetof(struct divvyd_config, member)
 static const struct field config_fields[] = {
     { "driver_root", field_path, AT(driver_root) },
     { "nvml", field_path, AT(nvml) },
     { "cgroup_root", field_path, AT(cgroup_root) },
+    { "cdi", read_cdi, AT(cdi) },
     { "operators", field_string, AT(operators) },
     { "isolation", field_choice_word, AT(isolation), .choices = isolations },
     { "launch", field_choice_word, AT(launch), .choices = launches },

@@ -119,7 +119,9 @@ static int check_submit(struct daemon *d, const struct api_caller *who, struct j
         r = check_bind(d, s, e);
     if (r == 0)
         r = check_possible(d, &s->request, e);
-    return r < 0 ? r : job_spec_check(s, e);
+    if (r == 0)
+        r = job_spec_check(s, e);
+    return r < 0 || !s->container.image ? r : container_check(s, who->uid, e);
 }
 
 static int enter_job(struct daemon *d, const struct api_caller *who, const struct job_spec *s,

@@ -86,6 +86,8 @@ static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
     s->cgroup_root = text_dup(units_cgroup_root(d));
     if (s->job.attached)
         s->attach_socket = attach_path(d, j->id, s->attempt);
+    if (s->job.container.image)
+        container_bind(d, s);
     return bind_tasks(d, j, s, e);
 }
 

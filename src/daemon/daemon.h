@@ -17,6 +17,7 @@
  *     attempts.c  job folders, supervisors, exits
  *     units.c     supervisors started by the service manager
  *     bind.c      what a task is told and may open
+ *     container.c what a job in a container needs, and the CDI specification
  *     accounts.c  who may charge whom
  *     answers.c   what the API is told
  *
@@ -54,6 +55,7 @@ struct paths {
     char *driver_root; /* where /dev and /proc of the driver stand */
     char *self;        /* this program */
     char *supervisor;  /* divvy-supervise */
+    char *cdi;         /* the CDI specification to keep up to date; NULL: none */
 };
 
 /* What the daemon remembers of a card beside its last snapshot. */
@@ -145,6 +147,7 @@ struct daemon {
     struct slice_row *slices; /* living ones */
     size_t slice_count, slice_alloc;
     char driver_version[32];
+    char *cdi_written; /* what the specification was made of; NULL: it is not there */
     char driver_trouble[ERR_TEXT_MAX]; /* "": fine */
     bool snapshot_came;                /* at least one since the start */
     struct now snapshot_taken;
@@ -252,6 +255,17 @@ void attempts_clear(struct daemon *d);
 /* ---- bind.c ---- */
 /* Fills tasks, environment and devices of `spec` from its place. */
 int bind_tasks(struct daemon *d, const struct job *j, struct jobdir_spec *spec, struct err *e);
+
+/* ---- container.c ---- */
+/* Can a container be run at all for this user? -ENOENT, -EPERM with a sentence. */
+int container_check(const struct job_spec *s, uid_t uid, struct err *e);
+/* The driver's files that a container needs; those that cannot be found are left out. */
+void container_bind(const struct daemon *d, struct jobdir_spec *s);
+/* Removes what an earlier divvyd left: until the cards are known it may be wrong. */
+void cdi_open(struct daemon *d);
+/* Writes the specification anew when cards or slices are not as it says. */
+void cdi_follow(struct daemon *d);
+void cdi_done(struct daemon *d);
 
 /* ---- accounts.c ---- */
 void accounts_load(struct daemon *d);

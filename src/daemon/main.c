@@ -361,6 +361,7 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
         return r;
     KILLPOINT(STORE_OPENED);
     isolation_open(d);
+    cdi_open(d);
     r = gate_required(d, e);
     if (r == 0)
         r = units_open(d, e);
@@ -384,6 +385,7 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
 static void daemon_close(struct daemon *d)
 {
     children_close(&d->children);
+    cdi_done(d);
     if (d->sched)
         jobs_done(d);
     units_close(d);

@@ -133,6 +133,8 @@ static bool round_done(struct daemon *d)
     bool answered = d->owed_count > 0;
     answer_all(d, NULL);
     carry_out(d);
+    if (d->send_step)
+        cdi_follow(d); /* before a slice goes, nothing may name it any more */
     cuts_send(d);
     if (answered || api_owes(d->api))
         api_run(d->api);
@@ -174,6 +176,7 @@ static int on_turn(sd_event_source *s, void *user)
         ;
     if (d->inventory_stale)
         cards_rebuild(d);
+    cdi_follow(d);
     set_timers(d);
     return 0;
 }

@@ -34,6 +34,7 @@
 #define JOBDIR_DEVICES_MAX 256  /* granted to one task */
 #define JOBDIR_GROUPS_MAX 65536 /* as many as Linux lets a process have */
 #define JOBDIR_TEXT_MAX 256
+#define JOBDIR_BINDS_MAX 512
 
 /* ---- spec.json ---------------------------------------------------------- */
 
@@ -76,7 +77,8 @@ struct jobdir_spec {
     char *root;             /* DIVVY_ROOT of the job; "/" */
     char *driver_root;      /* where /proc/devices of the driver stands; "/" */
     char *cgroup_root;      /* see cgroup.h; "" means: no cgroups wanted */
-    char *attach_socket;    /* path, or NULL for a job that is not attached */
+    char *attach_socket;    /* path, or NULL: nobody can attach */
+    char **binds;           /* the driver's files for a container, "HOST:CONTAINER" each; or NULL */
     bool gate;              /* close NVIDIA majors but for the tasks' devices */
     bool new_privileges;    /* let setuid programs work inside the job; default no */
 };

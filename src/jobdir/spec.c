@@ -45,6 +45,7 @@ void jobdir_spec_done(struct jobdir_spec *s)
     free(s->driver_root);
     free(s->cgroup_root);
     free(s->attach_socket);
+    strv_free(s->binds);
     memset(s, 0, sizeof *s);
 }
 
@@ -120,6 +121,8 @@ json_t *jobdir_spec_to_json(const struct jobdir_spec *s)
     json_put_text(j, "driver_root", s->driver_root);
     json_put_text(j, "cgroup_root", s->cgroup_root);
     json_put_text(j, "attach_socket", s->attach_socket);
+    if (s->binds)
+        json_put(j, "binds", json_strv(s->binds));
     json_put_bool(j, "gate", s->gate);
     json_put_bool(j, "new_privileges", s->new_privileges);
     return j;
@@ -205,6 +208,8 @@ static void read_scalars(struct fields *f, struct jobdir_spec *s)
     s->driver_root = text_dup(fields_text(f, "driver_root", FIELD_OPTIONAL, PATH_BYTES));
     s->cgroup_root = text_dup(fields_text(f, "cgroup_root", FIELD_OPTIONAL, PATH_BYTES));
     s->attach_socket = text_dup(fields_text(f, "attach_socket", FIELD_OPTIONAL, PATH_BYTES));
+    s->binds = fields_strv(f, "binds", FIELD_OPTIONAL, JOBDIR_BINDS_MAX,
+                           JOBDIR_BINDS_MAX * 2 * PATH_BYTES);
     s->gate = fields_bool(f, "gate", false);
     s->new_privileges = fields_bool(f, "new_privileges", false);
 }

@@ -209,6 +209,7 @@ void job_spec_done(struct job_spec *s)
     free(s->cwd);
     free(s->output);
     free(s->script);
+    job_container_done(&s->container);
     memset(s, 0, sizeof *s);
 }
 
@@ -304,5 +305,7 @@ int job_spec_check(const struct job_spec *s, struct err *e)
     if (s->limit_us < 0)
         return err_set(e, -EINVAL, "the time limit is negative");
     r = check_utf8(s, e);
+    if (r == 0)
+        r = job_container_check(&s->container, e);
     return r < 0 ? r : request_check(&s->request, e);
 }

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "model/card.h"
+#include "model/container.h"
 #include "model/request.h"
 
 #define JOB_NAME_MAX 128 /* bytes, without NUL */
@@ -127,12 +128,13 @@ struct job_spec {
     char *name; /* shown; the command's base name unless given */
     char *account;
     struct request request;
-    int64_t limit_us; /* wall time limit; 0: none */
-    char **argv;      /* NULL-terminated, at least one */
-    char **env;       /* NULL-terminated "NAME=value" */
-    char *cwd;        /* absolute */
-    char *output;     /* file for output and error, or NULL: attached, nothing kept */
-    char *script;     /* text of a submitted script, or NULL */
+    int64_t limit_us;               /* wall time limit; 0: none */
+    char **argv;                    /* NULL-terminated, at least one */
+    char **env;                     /* NULL-terminated "NAME=value" */
+    char *cwd;                      /* absolute */
+    char *output;                   /* file for output and error, or NULL: attached, nothing kept */
+    char *script;                   /* text of a submitted script, or NULL */
+    struct job_container container; /* image NULL: none */
     enum job_bind bind;
     bool keep_going;     /* a failed task does not end the others */
     bool keep_on_hangup; /* a lost client does not end an attached job */

@@ -178,6 +178,28 @@ int exit_from_json(json_t *j, struct job_exit *ret, struct err *e)
     return code;
 }
 
+static json_t *container_to_json(const struct job_container *c)
+{
+    json_t *j = json_object();
+    json_put_text(j, "image", c->image);
+    json_put_text(j, "runtime", c->runtime);
+    json_put(j, "args", json_strv(c->args));
+    json_put(j, "env", json_strv(c->env));
+    return j;
+}
+
+static int read_container(json_t *j, enum fields_rule rule, struct job_container *ret,
+                          struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "container", e);
+    ret->image = text_dup(fields_text(&f, "image", FIELD_REQUIRED, CONTAINER_IMAGE_MAX));
+    ret->runtime = text_dup(fields_text(&f, "runtime", FIELD_OPTIONAL, 32));
+    ret->args = fields_strv(&f, "args", FIELD_OPTIONAL, CONTAINER_ARGS_MAX, CONTAINER_BYTES_MAX);
+    ret->env = fields_strv(&f, "env", FIELD_OPTIONAL, JOB_ARGS_MAX, CONTAINER_BYTES_MAX);
+    return fields_close(&f, rule);
+}
+
 json_t *job_spec_to_json(const struct job_spec *s, bool with_env)
 {
     json_t *j = json_object();
@@ -191,6 +213,8 @@ json_t *job_spec_to_json(const struct job_spec *s, bool with_env)
     json_put_text(j, "cwd", s->cwd);
     json_put_text(j, "output", s->output);
     json_put_text(j, "script", s->script);
+    if (s->container.image) /* an older reader takes what has none */
+        json_put(j, "container", container_to_json(&s->container));
     json_put_text(j, "bind", job_bind_word(s->bind));
     json_put_bool(j, "keep_going", s->keep_going);
     json_put_bool(j, "keep_on_hangup", s->keep_on_hangup);
@@ -231,9 +255,12 @@ static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, str
     s.attached = fields_bool(&f, "attached", false);
     s.pty = fields_bool(&f, "pty", false);
     json_t *request = fields_object(&f, "request", FIELD_OPTIONAL);
+    json_t *container = fields_object(&f, "container", FIELD_OPTIONAL);
     int code = fields_close(&f, rule);
     if (code == 0 && request)
         code = read_request(request, rule, &s.request, e);
+    if (code == 0 && container)
+        code = read_container(container, rule, &s.container, e);
     if (code < 0)
         return code;
     *ret = s;

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/killpoint.h"
 #include "base/log.h"
+#include "supervise/container.h"
 #include "supervise/loop.h"
 #include "supervise/verdict.h"
 
@@ -20,6 +21,9 @@
 #define OOM_LOOK_US (CLOCK_SECOND / 100) /* between the kernel's word and its deed */
 #define CANNOT_KILL_US CLOCK_MINUTE
 #define WRITE_AGAIN_S 1
+/* Most jobs that are shorter are never visited, and need no socket. */
+#define DOOR_US (CLOCK_SECOND / 2)
+#define SETTLE_US (5 * CLOCK_SECOND) /* for a container's runtime to put its things away */
 
 static int64_t boot_us(void)
 {
@@ -36,8 +40,9 @@ static void set_trouble(struct attempt *a, enum exit_kind kind, const char *text
 
 static void enter_clearing(struct attempt *a)
 {
+    bool settle = a->spec->job.container.image && !a->killed_us && tree_populated(&a->tree);
     a->stage = STAGE_CLEARING;
-    a->next_us = boot_us(); /* look and kill at once */
+    a->next_us = boot_us() + (settle ? SETTLE_US : 0); /* else look and kill at once */
 }
 
 /* Nothing of the user's has run: the held children end when they are let go. */
@@ -361,6 +366,8 @@ int attempt_run(int dir, const struct jobdir_spec *spec, struct err *e)
         a.tasks[i].process = (struct payload_process)PAYLOAD_PROCESS_INIT;
     struct err why = ERR_INIT;
     AUTO(loop) struct loop l = LOOP_INIT;
+    if (ran && a->spec->job.container.image && a->trouble_kind != EXIT_LOST)
+        container_clear(a->spec, &a->tree);
     int r = loop_open(&l, dir, &why);
     if (r == 0)
         r = begin(&a, &why);

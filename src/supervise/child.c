@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "supervise/container.h"
 
 static _Noreturn void give_up(const struct child *c, int value, const char *text)
 {
@@ -134,9 +135,11 @@ static int become_user(const struct jobdir_spec *s, struct err *e)
     return 0;
 }
 
-static int shut_doors(const struct jobdir_spec *s, struct err *e)
+/* A rootless runtime needs newuidmap, a setuid program; what it starts goes without. */
+static int shut_doors(const struct child *c, struct err *e)
 {
-    if (!s->new_privileges && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+    const struct jobdir_spec *s = c->spec;
+    if (!s->new_privileges && !c->words && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(e, "cannot set no_new_privs");
     if (syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) == 0)
         return 0;
@@ -204,7 +207,7 @@ static int prepare(const struct child *c, struct err *e)
     reset_oom_score();
     r = become_user(s, e);
     if (r == 0)
-        r = shut_doors(s, e);
+        r = shut_doors(c, e);
     if (r == 0)
         r = enter_folder(s, e);
     if (r == 0 && !s->job.attached)
@@ -255,8 +258,32 @@ static int why_not_run(const char *name, int code)
     return ENOENT;
 }
 
+/* Where the runtime hands a script on; what else had that number moves. */
+static void pass_script(struct child *c)
+{
+    if (c->script < 0 || c->script == CONTAINER_SCRIPT_FD)
+        return;
+    if (c->told == CONTAINER_SCRIPT_FD)
+        c->told = fcntl(c->told, F_DUPFD_CLOEXEC, CONTAINER_SCRIPT_FD + 1);
+    (void)dup2(c->script, CONTAINER_SCRIPT_FD); /* without it the script is not found: seen */
+}
+
+static _Noreturn void run_runtime(struct child c)
+{
+    struct err e = ERR_INIT;
+    pass_script(&c);
+    if (c.script == CONTAINER_SCRIPT_FD)
+        (void)fcntl(c.script, F_SETFD, 0);
+    (void)execve(c.words[0], c.words, c.env);
+    int code = errno;
+    err_sys(&e, "cannot run %.150s", c.words[0]);
+    give_up(&c, code == ENOENT ? 127 : 126, e.text);
+}
+
 static _Noreturn void run_program(const struct child *c)
 {
+    if (c->words)
+        run_runtime(*c);
     char path[64];
     char *const *argv = c->spec->job.argv;
     const char *name = argv[0];

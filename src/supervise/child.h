@@ -16,6 +16,7 @@ struct child {
     unsigned task;
     char **env;
     int script;       /* memory file to exec instead of argv[0]; -1: none */
+    char **words;     /* of a container's runtime, whose path is the first; NULL: job.argv */
     int go, told;     /* the child's ends */
     const int *procs; /* cgroup.procs files to write "0" to */
     int procs_count;

@@ -127,7 +127,8 @@ static void fill_fds(const struct attempt *a, const struct loop *l, struct pollf
 /* In STAGE_CLEARING each death may have been the last. */
 static void look_if_empty(struct attempt *a)
 {
-    if (a->stage == STAGE_CLEARING && a->killed_us && !tree_populated(&a->tree))
+    bool settling = a->spec->job.container.image != NULL; /* it may be over without a KILL */
+    if (a->stage == STAGE_CLEARING && (a->killed_us || settling) && !tree_populated(&a->tree))
         a->stage = STAGE_OVER;
 }
 

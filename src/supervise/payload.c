@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "supervise/child.h"
+#include "supervise/container.h"
 
 /* As fork, with the child born in the cgroup. -ENOSYS and others: the kernel cannot. */
 static pid_t fork_into(int cgroup)
@@ -102,6 +103,7 @@ struct plan {
     int script;
     int go[2], told[2];
     char **env;
+    char **words; /* of a container's runtime; NULL: none */
 };
 
 _Static_assert(CHILD_PROCS_MAX >= CGROUP_HIERARCHIES, "a child keeps one descriptor of each");
@@ -120,6 +122,7 @@ static pid_t start_child(const struct plan *plan, bool into, struct err *e)
                                .task = plan->p->task,
                                .env = plan->env,
                                .script = plan->script,
+                               .words = plan->words,
                                .go = plan->go[1],
                                .told = plan->told[1],
                                .procs = procs,
@@ -176,6 +179,28 @@ static int spawn(struct plan *plan, struct payload_process *ret, struct err *e)
     return try_spawn(plan, false, ret, e);
 }
 
+/* Words and environment of the container's runtime, where there is one. */
+static int take_runtime(struct plan *plan, struct err *e)
+{
+    const struct payload *p = plan->p;
+    AUTO(container_host) struct container_host found = CONTAINER_HOST_INIT;
+    const struct container_host *h = p->runtime;
+    int r = 0;
+    if (!p->spec->job.container.image)
+        return 0;
+    if (h) {
+        plan->words = strv_copy(p->spec->job.argv);
+    } else {
+        h = &found;
+        r = container_find(&p->spec->job.container, &found, e);
+        if (r == 0)
+            r = container_run_words(p->spec, p->task, h, &plan->words, e);
+    }
+    if (r == 0)
+        plan->env = container_environment(plan->env, p->spec, p->task, h);
+    return r;
+}
+
 int payload_spawn(const struct payload *p, struct payload_process *ret, struct err *e)
 {
     auto_close int into = -1;
@@ -188,8 +213,11 @@ int payload_spawn(const struct payload *p, struct payload_process *ret, struct e
     struct plan plan = {
         .p = p, .into = into, .script = script, .env = payload_environment(p->spec, p->task)
     };
-    r = spawn(&plan, ret, e);
+    r = take_runtime(&plan, e);
+    if (r == 0)
+        r = spawn(&plan, ret, e);
     strv_free(plan.env);
+    strv_free(plan.words);
     return r;
 }
 

@@ -21,10 +21,14 @@
 #include "cgroup/cgroup.h"
 #include "jobdir/jobdir.h"
 
+struct container_host;
+
 struct payload {
     const struct jobdir_spec *spec;
     unsigned task;
     const struct cgroup *cgroup; /* kind CGROUP_NONE: none to enter */
+    const struct container_host
+        *runtime; /* run spec's argv as it is, as this runtime runs; or NULL */
 };
 
 struct payload_process {
