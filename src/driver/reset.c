@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,8 +9,6 @@
 
 #include "base/text.h"
 #include "driver/state.h"
-
-extern char **environ;
 
 #define OUTPUT_MAX 400 /* of the command's output, for the message */
 
@@ -92,6 +91,7 @@ int driver_run_reset(struct driver *d, const char *uuid, const char *bus_id, str
         return err_sys(e, "cannot make a pipe for the reset command");
     }
     auto_close int from = pipes[0];
+    assert(argv); /* driver_open took a command of at least one word */
     int code = spawn(argv, pipes[1], &pid, e);
     (void)close(pipes[1]); /* the command has its own */
     strv_free(argv);
