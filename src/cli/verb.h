@@ -89,6 +89,7 @@ int verb_run(struct session *s, int argc, char **argv);
 int verb_queue(struct session *s, int argc, char **argv);
 int verb_show(struct session *s, int argc, char **argv);
 int verb_logs(struct session *s, int argc, char **argv);
+int verb_attach(struct session *s, int argc, char **argv);
 int verb_cancel(struct session *s, int argc, char **argv);
 int verb_wait(struct session *s, int argc, char **argv);
 int verb_why(struct session *s, int argc, char **argv);

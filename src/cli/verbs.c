@@ -9,6 +9,7 @@ const struct verb verbs[] = {
     { "run", verb_run, "queue a command, attach to it, and exit as it did" },
     { "queue", verb_queue, "jobs that wait and run, where, and why not yet" },
     { "show", verb_show, "all about one job" },
+    { "attach", verb_attach, "run a shell or a command inside a job that runs" },
     { "logs", verb_logs, "what a job has written" },
     { "why", verb_why, "why a job waits, and what would start it sooner" },
     { "wait", verb_wait, "wait for jobs to end, and exit as they did" },
@@ -39,7 +40,7 @@ static const struct {
 } habits[] = {
     { "sbatch", "submit" },   { "srun", "run" },    { "squeue", "queue" }, { "scancel", "cancel" },
     { "sinfo", "gpus" },      { "ps", "queue" },    { "ls", "queue" },     { "kill", "cancel" },
-    { "exec", "run" },        { "log", "logs" },    { "tail", "logs" },    { "inspect", "show" },
+    { "exec", "attach" },     { "log", "logs" },    { "tail", "logs" },    { "inspect", "show" },
     { "top", "gpus" },        { "stop", "cancel" }, { "rm", "cancel" },    { "list", "queue" },
     { "nvidia-smi", "gpus" }, { "info", "status" },
 };

@@ -26,6 +26,13 @@ struct packet {
     char body[ATTACH_BODY_MAX];
 };
 
+/* A command to run inside the job. */
+struct entry {
+    unsigned task;
+    const char *term;
+    char *const *argv;
+};
+
 struct relay {
     int sock, signals;
     bool pty, raw;
@@ -150,6 +157,14 @@ static struct winsize window_size(void)
     return size;
 }
 
+static int say(const struct relay *r, enum attach_type type, const void *body, size_t len,
+               struct err *e)
+{
+    int code = send_packet(r->sock, type, body, len, !r->pty);
+    /* A supervisor that refused has closed already; its reason is still to be read. */
+    return code < 0 && code != -EPIPE ? err_set(e, code, "cannot attach: %s", strerror(-code)) : 0;
+}
+
 static int say_hello(const struct relay *r, struct err *e)
 {
     struct winsize size = r->pty ? window_size() : (struct winsize){ .ws_row = 0 };
@@ -157,9 +172,27 @@ static int say_hello(const struct relay *r, struct err *e)
                                   .flags = r->pty ? ATTACH_PTY : 0,
                                   .rows = size.ws_row,
                                   .columns = size.ws_col };
-    int code = send_packet(r->sock, ATTACH_HELLO, &hello, sizeof hello, !r->pty);
-    /* A supervisor that refused has closed already; its reason is still to be read. */
-    return code < 0 && code != -EPIPE ? err_set(e, code, "cannot attach: %s", strerror(-code)) : 0;
+    return say(r, ATTACH_HELLO, &hello, sizeof hello, e);
+}
+
+static int say_enter(const struct relay *r, const struct entry *entry, struct err *e)
+{
+    struct winsize size = r->pty ? window_size() : (struct winsize){ .ws_row = 0 };
+    struct attach_enter enter = { .version = ATTACH_VERSION,
+                                  .flags = r->pty ? ATTACH_PTY : 0,
+                                  .rows = size.ws_row,
+                                  .columns = size.ws_col,
+                                  .task = entry->task };
+    AUTO(text) struct text body = TEXT_INIT;
+    text_addn(&body, (const char *)&enter, sizeof enter);
+    text_add(&body, entry->term ? entry->term : "");
+    text_addn(&body, "", 1);
+    for (size_t i = 0; entry->argv[i]; i++)
+        text_addn(&body, entry->argv[i], strlen(entry->argv[i]) + 1);
+    if (body.len > ATTACH_BODY_MAX)
+        return err_set(e, -E2BIG, "the command is too long: %d bytes can be taken into a job",
+                       ATTACH_BODY_MAX);
+    return say(r, ATTACH_ENTER, body.buf, body.len, e);
 }
 
 static void send_window(const struct relay *r)
@@ -267,15 +300,27 @@ static int turn(struct relay *r, struct job_exit *ret, struct err *e)
     return code;
 }
 
-int attach_relay(int sock, bool pty, struct job_exit *ret, struct err *e)
+static int relay(int sock, bool pty, const struct entry *entry, struct job_exit *ret, struct err *e)
 {
     AUTO(relay) struct relay r = { .sock = sock, .signals = -1, .pty = pty };
     int code = open_signals(&r, e);
     if (code == 0 && pty)
         code = make_raw(&r, e);
     if (code == 0)
-        code = say_hello(&r, e);
+        code = entry ? say_enter(&r, entry, e) : say_hello(&r, e);
     while (code == 0)
         code = turn(&r, ret, e);
     return code < 0 ? code : 0;
+}
+
+int attach_relay(int sock, bool pty, struct job_exit *ret, struct err *e)
+{
+    return relay(sock, pty, NULL, ret, e);
+}
+
+int attach_enter(int sock, bool pty, unsigned task, const char *term, char *const *argv,
+                 struct job_exit *ret, struct err *e)
+{
+    struct entry entry = { .task = task, .term = term, .argv = argv };
+    return relay(sock, pty, &entry, ret, e);
 }

@@ -36,4 +36,12 @@ int attach_open(const char *path, int64_t wait_us, int *ret_sock, struct err *e)
  */
 int attach_relay(int sock, bool pty, struct job_exit *ret, struct err *e);
 
+/*
+ * The same for a command of one's own inside the job: as `task`'s process, in
+ * the job's folder. `argv`: at least one; -E2BIG beyond ATTACH_BODY_MAX bytes.
+ * `term`: what kind of terminal this is, or NULL. `ret` is how the command ended.
+ */
+int attach_enter(int sock, bool pty, unsigned task, const char *term, char *const *argv,
+                 struct job_exit *ret, struct err *e);
+
 #endif

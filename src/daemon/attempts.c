@@ -84,8 +84,7 @@ static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
     s->root = text_dup(d->paths.root);
     s->driver_root = text_dup(d->paths.driver_root);
     s->cgroup_root = text_dup(units_cgroup_root(d));
-    if (s->job.attached)
-        s->attach_socket = attach_path(d, j->id, s->attempt);
+    s->attach_socket = attach_path(d, j->id, s->attempt);
     if (s->job.container.image)
         container_bind(d, s);
     return bind_tasks(d, j, s, e);

@@ -1,5 +1,5 @@
 /*
- * attach_wire.h - what `divvy run` and divvy-supervise say to each other.
+ * attach_wire.h - what `divvy run` and `divvy attach` say to divvy-supervise.
  *
  * A SOCK_SEQPACKET unix socket, made by the supervisor, 0600 and the user's;
  * the peer's uid (SO_PEERCRED) must be the job's or 0. A message is one
@@ -16,9 +16,20 @@
  *     SIGNAL {signal}
  *                                     EXIT json (exit_to_json), then close
  *
+ *     ENTER {version, flags, rows, columns, task}, then strings: the value of
+ *           TERM or "", and the command's arguments, each with its NUL
+ *           with fds 0, 1, 2 unless ATTACH_PTY
+ *                                     as above; EXIT tells of the command
+ *
+ * HELLO attaches to the job itself, one client at a time, and only to a job
+ * that was submitted to be attached. ENTER runs one more command inside a job
+ * that runs: in the cgroup of a task, under its gate, with its environment and
+ * as its user. Its end does not end the job, the job's end kills it.
+ *
  * The payload is held before exec until the HELLO of the first client. A
  * client that goes away without having had EXIT is lost: the job gets HUP,
- * then TERM, unless it keeps on (job_spec.keep_on_hangup).
+ * then TERM, unless it keeps on (job_spec.keep_on_hangup). A command that was
+ * entered with gets HUP alone.
  */
 #ifndef DIVVY_MODEL_ATTACH_WIRE_H
 #define DIVVY_MODEL_ATTACH_WIRE_H
@@ -37,10 +48,11 @@ enum attach_type {
     ATTACH_SIGNAL,
     ATTACH_EXIT,
     ATTACH_ERROR,
+    ATTACH_ENTER,
 };
 
 enum attach_flag {
-    ATTACH_PTY = 1 << 0, /* must agree with job_spec.pty */
+    ATTACH_PTY = 1 << 0, /* with HELLO it must agree with job_spec.pty */
 };
 
 struct attach_head {
@@ -51,6 +63,14 @@ struct attach_hello {
     uint32_t version;
     uint32_t flags;         /* enum attach_flag */
     uint32_t rows, columns; /* of the terminal; 0 without one */
+};
+
+/* Strings follow it in the same packet. */
+struct attach_enter {
+    uint32_t version;
+    uint32_t flags;         /* enum attach_flag */
+    uint32_t rows, columns; /* of the terminal; 0 without one */
+    uint32_t task;
 };
 
 struct attach_welcome {

@@ -15,6 +15,8 @@
 
 #define RELAY_BYTES 8192
 #define DRAIN_MS 1000
+enum { FD_LISTENER, FD_GUEST, FD_CLIENT, FD_MASTER };
+
 #define END_OF_FILE 4 /* what a terminal takes for the end of input: ^D */
 
 struct packet {
@@ -82,14 +84,19 @@ static int open_terminal(struct attach *a, gid_t gid, struct err *e)
     return 0;
 }
 
-int attach_listen(struct attach *a, const char *path, uid_t uid, gid_t gid, bool pty, struct err *e)
+static void init(struct attach *a, uid_t uid, bool pty)
 {
     *a = (struct attach)ATTACH_INIT;
-    a->path = text_dup(path);
     a->uid = uid;
     a->pty = pty;
     a->to_pty = mem_new(ATTACH_BODY_MAX);
     a->to_client = mem_new(RELAY_BYTES);
+}
+
+int attach_listen(struct attach *a, const char *path, uid_t uid, gid_t gid, bool pty, struct err *e)
+{
+    init(a, uid, pty);
+    a->path = text_dup(path);
     int r = open_listener(a, gid, e);
     if (r == 0 && pty)
         r = open_terminal(a, gid, e);
@@ -100,19 +107,22 @@ int attach_listen(struct attach *a, const char *path, uid_t uid, gid_t gid, bool
 
 void attach_fds(const struct attach *a, struct pollfd ret[ATTACH_FDS])
 {
-    ret[0] = (struct pollfd){ .fd = a->listener, .events = POLLIN };
-    ret[1] = (struct pollfd){ .fd = a->client };
-    ret[2] = (struct pollfd){ .fd = a->master };
+    struct pollfd *client = &ret[FD_CLIENT];
+    struct pollfd *master = &ret[FD_MASTER];
+    ret[FD_LISTENER] = (struct pollfd){ .fd = a->listener, .events = POLLIN };
+    ret[FD_GUEST] = (struct pollfd){ .fd = a->guest, .events = POLLIN };
+    *client = (struct pollfd){ .fd = a->client };
+    *master = (struct pollfd){ .fd = a->master };
     if (a->to_pty_len == 0)
-        ret[1].events |= POLLIN;
+        client->events |= POLLIN;
     else
-        ret[2].events |= POLLOUT;
+        master->events |= POLLOUT;
     if (a->to_client_len > 0)
-        ret[1].events |= POLLOUT;
+        client->events |= POLLOUT;
     else if (a->slave < 0) /* before the tasks have it there is nothing, and after only HUP */
-        ret[2].events |= POLLIN;
-    if (!ret[2].events)
-        ret[2].fd = -1; /* or a terminal that hung up wakes us for ever */
+        master->events |= POLLIN;
+    if (!master->events)
+        master->fd = -1; /* or a terminal that hung up wakes us for ever */
 }
 
 static int send_packet(int sock, enum attach_type type, const void *body, size_t len)
@@ -147,22 +157,21 @@ static void accept_client(struct attach *a)
         refuse(sock, "this job belongs to another user");
         return;
     }
-    if (a->client >= 0) {
-        refuse(sock, "another client is attached to this job");
+    if (a->guest >= 0) {
+        refuse(sock, "another client is just attaching to this job; try again");
         return;
     }
-    a->client = sock;
-    a->greeted = false;
+    a->guest = sock;
 }
 
-static void close_streams(struct attach *a)
+static void close_streams(int streams[3])
 {
     for (int i = 0; i < 3; i++)
-        close_fd(&a->streams[i]);
+        close_fd(&streams[i]);
 }
 
-/* Takes passed descriptors; more than three, or at a time when none are due, are closed. */
-static void take_descriptors(struct attach *a, struct msghdr *msg)
+/* Takes passed descriptors; more than three, or (NULL) at a time when none are due, are closed. */
+static void take_descriptors(int streams[3], struct msghdr *msg)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -171,8 +180,8 @@ static void take_descriptors(struct attach *a, struct msghdr *msg)
         int fds[8];
         memcpy(fds, CMSG_DATA(c), count * sizeof(int));
         for (size_t i = 0; i < count; i++) {
-            if (i < 3 && a->streams[i] < 0 && !a->greeted)
-                a->streams[i] = fds[i];
+            if (i < 3 && streams && streams[i] < 0)
+                streams[i] = fds[i];
             else
                 (void)close(fds[i]); /* not asked for */
         }
@@ -188,46 +197,96 @@ static void set_window(struct attach *a, uint32_t rows, uint32_t columns)
 
 static enum attach_event drop_client(struct attach *a)
 {
-    bool had = a->greeted;
     close_fd(&a->client);
-    a->greeted = false;
     a->to_client_len = 0;
-    if (!had)
-        close_streams(a);
-    return had ? ATTACH_LOST : ATTACH_NOTHING;
+    return ATTACH_LOST;
+}
+
+static enum attach_event drop_guest(struct attach *a)
+{
+    close_fd(&a->guest);
+    close_streams(a->guest_streams);
+    return ATTACH_NOTHING;
+}
+
+static enum attach_event refuse_guest(struct attach *a, const char *why)
+{
+    refuse(take_fd_from(&a->guest), why);
+    return drop_guest(a);
+}
+
+static bool three(const int streams[3])
+{
+    return streams[0] >= 0 && streams[1] >= 0 && streams[2] >= 0;
+}
+
+static const char other_version[] =
+    "this job speaks another version of the attach protocol; use the divvy that "
+    "belongs to its daemon";
+static const char no_streams[] = "the three standard streams did not come along";
+
+static const char *why_no_client(const struct attach *a, const struct attach_hello *hello)
+{
+    if (hello->version != ATTACH_VERSION)
+        return other_version;
+    if (a->no_client)
+        return "this job writes to a file; divvy logs shows it, divvy attach enters the job";
+    if (a->client >= 0)
+        return "another client is attached to this job";
+    if (!(hello->flags & ATTACH_PTY) != !a->pty)
+        return a->pty ? "this job has a terminal; attach from one" : "this job has no terminal";
+    return a->pty || three(a->guest_streams) ? NULL : no_streams;
+}
+
+static int welcome(int sock)
+{
+    struct attach_welcome body = { .version = ATTACH_VERSION };
+    return send_packet(sock, ATTACH_WELCOME, &body, sizeof body);
 }
 
 static enum attach_event greet(struct attach *a, const struct attach_hello *hello)
 {
-    const char *fault = NULL;
-    if (hello->version != ATTACH_VERSION)
-        fault = "this job speaks another version of the attach protocol; use the divvy that "
-                "belongs to its daemon";
-    else if (!(hello->flags & ATTACH_PTY) != !a->pty)
-        fault = a->pty ? "this job has a terminal; attach from one" : "this job has no terminal";
-    else if (!a->pty && (a->streams[0] < 0 || a->streams[1] < 0 || a->streams[2] < 0))
-        fault = "the three standard streams did not come along";
-    if (fault) {
-        refuse(take_fd(a->client), fault);
-        close_streams(a);
-        return ATTACH_NOTHING;
-    }
-    struct attach_welcome welcome = { .version = ATTACH_VERSION };
+    const char *fault = why_no_client(a, hello);
+    if (fault)
+        return refuse_guest(a, fault);
     set_window(a, hello->rows, hello->columns);
-    a->greeted = true;
-    if (send_packet(a->client, ATTACH_WELCOME, &welcome, sizeof welcome) < 0)
-        return drop_client(a);
-    return ATTACH_CAME;
+    a->client = take_fd_from(&a->guest);
+    for (int i = 0; i < 3; i++) {
+        close_fd(&a->streams[i]);
+        a->streams[i] = take_fd_from(&a->guest_streams[i]);
+    }
+    return welcome(a->client) < 0 ? drop_client(a) : ATTACH_CAME;
+}
+
+static enum attach_event enter(struct attach *a, const char *body, size_t len)
+{
+    memcpy(&a->enter, body, sizeof a->enter);
+    if (a->enter.version != ATTACH_VERSION)
+        return refuse_guest(a, other_version);
+    if (!(a->enter.flags & ATTACH_PTY) && !three(a->guest_streams))
+        return refuse_guest(a, no_streams);
+    free(a->asked);
+    a->asked_len = len - sizeof a->enter;
+    a->asked = mem_new(a->asked_len + 1); /* the last string may lack its NUL */
+    memcpy(a->asked, body + sizeof a->enter, a->asked_len);
+    return ATTACH_VISIT;
+}
+
+static enum attach_event handle_guest(struct attach *a, const struct packet *p, size_t len)
+{
+    if (p->head.type == ATTACH_HELLO && len >= sizeof(struct attach_hello)) {
+        struct attach_hello hello;
+        memcpy(&hello, p->body, sizeof hello);
+        return greet(a, &hello);
+    }
+    if (p->head.type == ATTACH_ENTER && len > sizeof a->enter)
+        return enter(a, p->body, len);
+    return drop_guest(a);
 }
 
 static enum attach_event handle(struct attach *a, const struct packet *p, size_t len)
 {
     const void *body = p->body;
-    if (!a->greeted) {
-        if (p->head.type == ATTACH_HELLO && len >= sizeof(struct attach_hello))
-            return greet(a, body);
-        return drop_client(a);
-    }
     if (p->head.type == ATTACH_DATA && a->master >= 0) {
         memcpy(a->to_pty, p->body, len);
         a->to_pty_len = len;
@@ -247,10 +306,10 @@ static enum attach_event handle(struct attach *a, const struct packet *p, size_t
     return ATTACH_NOTHING;
 }
 
-static enum attach_event read_client(struct attach *a)
+/* Length of the body; -EAGAIN: nothing came; -EPIPE: it left, or said nonsense. */
+static ssize_t receive(int sock, struct packet *p, int streams[3])
 {
-    struct packet p;
-    struct iovec iov = { .iov_base = &p, .iov_len = sizeof p };
+    struct iovec iov = { .iov_base = p, .iov_len = sizeof *p };
     union {
         struct cmsghdr head;
         char bytes[CMSG_SPACE(8 * sizeof(int))];
@@ -258,14 +317,32 @@ static enum attach_event read_client(struct attach *a)
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
     };
-    ssize_t n = recvmsg(a->client, &msg, MSG_CMSG_CLOEXEC);
+    ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return ATTACH_NOTHING;
+        return -EAGAIN;
     if (n > 0)
-        take_descriptors(a, &msg);
-    if (n < (ssize_t)sizeof p.head || (msg.msg_flags & MSG_TRUNC))
-        return drop_client(a);
-    return handle(a, &p, (size_t)n - sizeof p.head);
+        take_descriptors(streams, &msg);
+    if (n < (ssize_t)sizeof p->head || (msg.msg_flags & MSG_TRUNC))
+        return -EPIPE;
+    return n - (ssize_t)sizeof p->head;
+}
+
+static enum attach_event read_guest(struct attach *a)
+{
+    struct packet p;
+    ssize_t n = receive(a->guest, &p, a->guest_streams);
+    if (n == -EAGAIN)
+        return ATTACH_NOTHING;
+    return n < 0 ? drop_guest(a) : handle_guest(a, &p, (size_t)n);
+}
+
+static enum attach_event read_client(struct attach *a)
+{
+    struct packet p;
+    ssize_t n = receive(a->client, &p, NULL);
+    if (n == -EAGAIN)
+        return ATTACH_NOTHING;
+    return n < 0 ? drop_client(a) : handle(a, &p, (size_t)n);
 }
 
 static void write_master(struct attach *a)
@@ -289,7 +366,7 @@ static bool read_master(struct attach *a)
         close_fd(&a->master); /* every task has closed its end */
         return false;
     }
-    a->to_client_len = a->client >= 0 && a->greeted ? (size_t)n : 0;
+    a->to_client_len = a->client >= 0 ? (size_t)n : 0;
     return true;
 }
 
@@ -304,21 +381,24 @@ static enum attach_event write_client(struct attach *a)
 
 enum attach_event attach_ready(struct attach *a, const struct pollfd fds[ATTACH_FDS])
 {
-    if (fds[2].fd >= 0 && fds[2].fd == a->master) {
-        if (fds[2].revents & POLLOUT)
+    const short come = POLLIN | POLLHUP | POLLERR;
+    if (fds[FD_MASTER].fd >= 0 && fds[FD_MASTER].fd == a->master) {
+        if (fds[FD_MASTER].revents & POLLOUT)
             write_master(a);
-        if (a->to_client_len == 0 && (fds[2].revents & (POLLIN | POLLHUP | POLLERR)))
+        if (a->to_client_len == 0 && (fds[FD_MASTER].revents & come))
             (void)read_master(a); /* told by to_client_len */
     }
     enum attach_event ev = ATTACH_NOTHING;
-    if (fds[1].fd >= 0 && fds[1].fd == a->client) {
+    if (fds[FD_CLIENT].fd >= 0 && fds[FD_CLIENT].fd == a->client) {
         if (a->to_client_len > 0)
             ev = write_client(a);
-        if (ev == ATTACH_NOTHING && (fds[1].revents & (POLLIN | POLLHUP | POLLERR)))
+        if (ev == ATTACH_NOTHING && (fds[FD_CLIENT].revents & come))
             ev = read_client(a);
     }
-    if (fds[0].fd >= 0 && (fds[0].revents & POLLIN))
+    if (fds[FD_LISTENER].fd >= 0 && (fds[FD_LISTENER].revents & POLLIN))
         accept_client(a);
+    else if (ev == ATTACH_NOTHING && fds[FD_GUEST].fd >= 0 && (fds[FD_GUEST].revents & come))
+        ev = read_guest(a);
     return ev;
 }
 
@@ -331,7 +411,60 @@ void attach_streams(const struct attach *a, int ret[3])
 void attach_handed(struct attach *a)
 {
     close_fd(&a->slave);
-    close_streams(a);
+    close_streams(a->streams);
+}
+
+/* Strings with a NUL each: TERM, then the arguments. */
+static int read_visit(const struct attach *from, unsigned tasks, struct attach_visit *ret)
+{
+    const char *p = from->asked;
+    const char *end = p + from->asked_len;
+    *ret = (struct attach_visit){ .task = from->enter.task };
+    if (*p)
+        ret->term = text_dup(p);
+    for (p += strlen(p) + 1; p < end; p += strlen(p) + 1)
+        strv_add(&ret->argv, p);
+    return ret->argv && ret->task < tasks ? 0 : -EINVAL;
+}
+
+int attach_take_visit(struct attach *from, gid_t gid, unsigned tasks, struct attach *ret,
+                      struct attach_visit *ret_visit)
+{
+    struct err e = ERR_INIT;
+    bool pty = from->enter.flags & ATTACH_PTY;
+    init(ret, from->uid, pty);
+    ret->client = take_fd_from(&from->guest);
+    for (int i = 0; i < 3; i++)
+        ret->streams[i] = take_fd_from(&from->guest_streams[i]);
+    int r = read_visit(from, tasks, ret_visit);
+    if (r < 0)
+        err_set(&e, r, "there is no command, or the job has no task %u", from->enter.task);
+    else if (pty)
+        r = open_terminal(ret, gid, &e);
+    if (r == 0) {
+        set_window(ret, from->enter.rows, from->enter.columns);
+        return 0;
+    }
+    free(ret_visit->term);
+    strv_free(ret_visit->argv);
+    attach_refuse(ret, e.text);
+    return r;
+}
+
+int attach_welcome(struct attach *visitor)
+{
+    return welcome(visitor->client);
+}
+
+void attach_refuse_guest(struct attach *a, const char *why)
+{
+    (void)refuse_guest(a, why); /* nothing comes of it */
+}
+
+void attach_refuse(struct attach *visitor, const char *why)
+{
+    refuse(take_fd_from(&visitor->client), why);
+    attach_done(visitor);
 }
 
 static bool wait_writable(int fd)
@@ -356,7 +489,7 @@ void attach_end(struct attach *a, const struct job_exit *x)
     bool there = send_all_now(a);
     while (there && a->master >= 0 && read_master(a))
         there = send_all_now(a);
-    if (there && a->greeted && wait_writable(a->client)) {
+    if (there && wait_writable(a->client)) {
         auto_json json_t *j = exit_to_json(x);
         auto_free char *text = json_dumps(j, JSON_COMPACT);
         if (text)
@@ -370,7 +503,10 @@ void attach_done(struct attach *a)
     close_fd(&a->client);
     close_fd(&a->master);
     close_fd(&a->slave);
-    close_streams(a);
+    close_fd(&a->guest);
+    close_streams(a->streams);
+    close_streams(a->guest_streams);
+    free(a->asked);
     if (a->listener >= 0 && a->path)
         (void)unlink(a->path); /* the daemon clears what stays */
     close_fd(&a->listener);

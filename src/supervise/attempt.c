@@ -133,10 +133,14 @@ static int64_t stage_deadline(const struct attempt *a)
     return 0;
 }
 
+static int64_t sooner(int64_t a_us, int64_t b_us)
+{
+    return b_us && (a_us == 0 || b_us < a_us) ? b_us : a_us;
+}
+
 int64_t attempt_deadline(const struct attempt *a)
 {
-    int64_t at = stage_deadline(a);
-    return a->oom_us && (at == 0 || a->oom_us < at) ? a->oom_us : at;
+    return sooner(sooner(stage_deadline(a), a->oom_us), a->door_us);
 }
 
 void attempt_oom(struct attempt *a)
@@ -155,8 +159,30 @@ static void look_for_oom(struct attempt *a)
     }
 }
 
+static void open_door(struct attempt *a)
+{
+    const struct jobdir_spec *s = a->spec;
+    struct err e = ERR_INIT;
+    a->door_us = 0;
+    if (attach_listen(&a->attach, s->attach_socket, s->uid, s->gid, false, &e) < 0)
+        log_line(LOG_WARN, "nobody can attach: %s", e.text);
+    a->attach.no_client = true;
+}
+
+void attempt_visit(struct attempt *a)
+{
+    if (a->stage == STAGE_RUNNING)
+        visits_take(&a->visits, a->spec, &a->tree.cgroup, &a->attach);
+    else
+        attach_refuse_guest(&a->attach, a->stage == STAGE_HELD
+                                            ? "the job has not begun yet: it waits for its client"
+                                            : "the job is ending");
+}
+
 void attempt_tick(struct attempt *a, int64_t now_us)
 {
+    if (a->door_us && now_us >= a->door_us)
+        open_door(a);
     if (a->oom_us && now_us >= a->oom_us)
         look_for_oom(a);
     int64_t at = stage_deadline(a);
@@ -211,6 +237,8 @@ void attempt_reap(struct attempt *a)
         pid_t pid = wait4(-1, &status, WNOHANG, &used);
         if (pid <= 0)
             return;
+        if (visits_reaped(&a->visits, pid, status))
+            continue;
         for (unsigned i = 0; i < a->spec->task_count; i++)
             if (a->tasks[i].running && a->tasks[i].process.pid == pid)
                 task_ended(a, i, status, &used);
@@ -223,7 +251,7 @@ void attempt_release(struct attempt *a)
     a->stage = STAGE_RUNNING;
     for (unsigned i = 0; i < a->spec->task_count; i++) {
         int streams[3];
-        bool attached = a->attach.path != NULL;
+        bool attached = a->spec->job.attached;
         if (attached)
             attach_streams(&a->attach, streams);
         if (i > 0)
@@ -236,6 +264,8 @@ void attempt_release(struct attempt *a)
     if (nothing >= 0)
         (void)close(nothing); /* the tasks have it */
     attach_handed(&a->attach);
+    if (a->spec->attach_socket && !a->spec->job.attached)
+        a->door_us = boot_us() + DOOR_US;
     KILLPOINT(SUPERVISE_LETGO);
 }
 
@@ -336,9 +366,12 @@ static int finish(struct attempt *a, bool ran, struct err *e)
     struct jobdir_exit x = { .tasks = NULL };
     fill_exit(a, &x);
     KILLPOINT(SUPERVISE_OVER);
+    if (ran && a->spec->job.container.image && a->trouble_kind != EXIT_LOST)
+        container_clear(a->spec, &a->tree);
     tree_close(&a->tree);
     int r = write_exit(a, &x, ran, e);
     KILLPOINT(SUPERVISE_EXIT);
+    visits_done(&a->visits);
     if (a->attach.path)
         attach_end(&a->attach, &x.job);
     jobdir_exit_done(&x);
@@ -366,8 +399,6 @@ int attempt_run(int dir, const struct jobdir_spec *spec, struct err *e)
         a.tasks[i].process = (struct payload_process)PAYLOAD_PROCESS_INIT;
     struct err why = ERR_INIT;
     AUTO(loop) struct loop l = LOOP_INIT;
-    if (ran && a->spec->job.container.image && a->trouble_kind != EXIT_LOST)
-        container_clear(a->spec, &a->tree);
     int r = loop_open(&l, dir, &why);
     if (r == 0)
         r = begin(&a, &why);

@@ -14,6 +14,7 @@
 #include "supervise/attach.h"
 #include "supervise/payload.h"
 #include "supervise/tree.h"
+#include "supervise/visit.h"
 
 enum stage {
     STAGE_HELD, /* tasks made, nothing of the user's runs: waits for a client */
@@ -34,7 +35,9 @@ struct attempt {
     const struct jobdir_spec *spec;
     struct jobdir_started started;
     struct tree tree;
-    struct attach attach; /* path NULL: not attached */
+    struct attach attach; /* path NULL: nobody can attach (yet) */
+    int64_t door_us;      /* when to make its socket, for a job that is not attached; 0: not */
+    struct visits visits;
     struct attempt_task *tasks;
     unsigned running;
     int first_failed; /* -1: none */
@@ -62,6 +65,8 @@ void attempt_reap(struct attempt *a);
 /* Some task has reached its memory limit; the kernel is about to kill one process of it. */
 void attempt_oom(struct attempt *a);
 void attempt_tick(struct attempt *a, int64_t now_us);
+/* Somebody wants to run a command inside: after ATTACH_VISIT. */
+void attempt_visit(struct attempt *a);
 int64_t attempt_deadline(const struct attempt *a);
 
 #endif

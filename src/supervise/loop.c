@@ -19,7 +19,8 @@ enum {
     FD_TREE,
     FD_OOM,
     FD_ATTACH,
-    FD_COUNT = FD_ATTACH + ATTACH_FDS
+    FD_VISITS = FD_ATTACH + ATTACH_FDS,
+    FD_COUNT = FD_VISITS + VISITS_FDS
 };
 
 static int open_signals(struct err *e)
@@ -107,6 +108,8 @@ static void take_attach(struct attempt *a, const struct pollfd *fds)
         attempt_release(a);
     else if (ev == ATTACH_CAME)
         attach_handed(&a->attach); /* somebody who came later sees a terminal, not new streams */
+    else if (ev == ATTACH_VISIT)
+        attempt_visit(a);
     else if (ev == ATTACH_ASKED)
         pass_signal(a);
     else if (ev == ATTACH_LOST && !a->spec->job.keep_on_hangup)
@@ -122,6 +125,7 @@ static void fill_fds(const struct attempt *a, const struct loop *l, struct pollf
                                     .events = POLLPRI };
     fds[FD_OOM] = (struct pollfd){ .fd = a->tree.oom, .events = POLLIN };
     attach_fds(&a->attach, &fds[FD_ATTACH]);
+    visits_fds(&a->visits, &fds[FD_VISITS]);
 }
 
 /* In STAGE_CLEARING each death may have been the last. */
@@ -152,6 +156,7 @@ static void turn(struct attempt *a, const struct loop *l, const struct pollfd *f
         drain(a->tree.oom);
         attempt_oom(a);
     }
+    visits_ready(&a->visits, &fds[FD_VISITS]);
     take_attach(a, &fds[FD_ATTACH]);
     if (a->stage != STAGE_OVER)
         attempt_tick(a, clock_now().boot_us);
