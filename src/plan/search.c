@@ -244,6 +244,23 @@ static int by_merit(const void *a, const void *b)
     return better(a, b) ? -1 : better(b, a);
 }
 
+static int by_ordinal(const void *a, const void *b)
+{
+    const struct choice *x = a;
+    const struct choice *y = b;
+    uint32_t first = x->card->from->card.ordinal;
+    uint32_t second = y->card->from->card.ordinal;
+    return first < second ? -1 : first > second;
+}
+
+/* In their own order: a job's first device is its lowest card. */
+static void take_whole_cards(struct stock *s, struct choice *picked, size_t n)
+{
+    qsort(picked, n, sizeof *picked, by_ordinal);
+    for (size_t i = 0; i < n; i++)
+        stock_take_whole(s, picked[i].card, 0);
+}
+
 /* The list is in order of merit; of equally good sets the first is taken. */
 static void take_best_connected(struct stock *s, const struct choice *list, size_t n, size_t want)
 {
@@ -257,8 +274,10 @@ static void take_best_connected(struct stock *s, const struct choice *list, size
         costs[i] = 1000 * (uint32_t)list[i].way + list[i].destroyed;
     }
     connect_choose(cards, costs, n, want, chosen);
+    auto_free struct choice *picked = mem_new(want * sizeof *picked);
     for (size_t i = 0; i < want; i++)
-        stock_take_whole(s, list[chosen[i]].card, 0);
+        picked[i] = list[chosen[i]];
+    take_whole_cards(s, picked, want);
 }
 
 static uint32_t take_cards(struct stock *s, const struct request *r)
@@ -274,8 +293,7 @@ static uint32_t take_cards(struct stock *s, const struct request *r)
         take_best_connected(s, list, n, r->count);
         return r->count;
     }
-    for (size_t i = 0; i < r->count; i++)
-        stock_take_whole(s, list[i].card, 0);
+    take_whole_cards(s, list, r->count);
     return r->count;
 }
 

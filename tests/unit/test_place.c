@@ -276,6 +276,16 @@ static void test_a_whole_card_is_made_of_an_empty_cut_one(void **state)
     assert_int_equal(ask(&a, cards(1)), PLACE_LATER);
 }
 
+static void test_whole_cards_are_given_in_their_own_order(void **state)
+{
+    (void)state;
+    AUTO(asked) struct asked a = begin();
+    (void)card_cut(inventory_add(&a.inv, board_a100_80()), "3g.40gb", 4, 0);
+    (void)inventory_add(&a.inv, board_a100_80());
+    assert_int_equal(ask(&a, cards(2)), PLACE_NOW);
+    assert_place(&a, "gpu0, gpu1"); /* although gpu1 needs no step, and is the better one */
+}
+
 static void test_a_need_takes_the_smallest_that_is_enough(void **state)
 {
     (void)state;
@@ -466,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_an_instance_without_compute_instance_is_completed),
         cmocka_unit_test(test_an_auto_card_turns_mig_on_only_after_the_hold),
         cmocka_unit_test(test_a_whole_card_is_made_of_an_empty_cut_one),
+        cmocka_unit_test(test_whole_cards_are_given_in_their_own_order),
         cmocka_unit_test(test_a_need_takes_the_smallest_that_is_enough),
         cmocka_unit_test(test_all_of_a_card_is_taken_as_it_is),
         cmocka_unit_test(test_spread_puts_tasks_on_different_cards),
