@@ -11,10 +11,13 @@ PROBE = harness.PROGRAMS / "divvy-probe"
 STORIES = {}
 
 
-def story(**world):
-    """The arguments of its World."""
+def story(passes=8, **world):
+    """
+    How many passes of one point are killed at (and the last one, too), and the
+    arguments of its World.
+    """
     def add(function):
-        STORIES[function.__name__] = (function, world)
+        STORIES[function.__name__] = (function, passes, world)
         return function
     return add
 
@@ -110,7 +113,7 @@ def two_tasks(w):
     w.job("pair", "--slice", "1g.10gb:2", tasks=2, body=f"exec {PROBE} --seconds 0")
 
 
-@story()
+@story(passes=2)
 def queue_of_four(w):
     """More than the card can take at once."""
     yield
@@ -128,7 +131,7 @@ def run_client(w):
     w.see_off("attached")
 
 
-@story()
+@story(passes=4)
 def restart(w):
     """divvyd is killed with a job running and one waiting, and comes back."""
     runs = w.job("runs", "--slice", "7g.80gb", body=f"until [ -e {w.out}/go ]; do sleep 0.02; done")

@@ -269,7 +269,7 @@ class World:
         before its submit was answered gives up, and its job, if there is one, is cancelled.
         """
         job = self.jobs[name]
-        until = time.monotonic() + (5 if self.deaths or self.killed() else harness.PATIENCE)
+        until = time.monotonic() + (3 if self.deaths or self.killed() else harness.PATIENCE)
         while job.client.poll() is None and time.monotonic() < until:
             self.revive()
             time.sleep(0.01)

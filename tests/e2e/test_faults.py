@@ -31,7 +31,7 @@ def small_disk():
     with World() as w:
         state = w.divvy.root / "var/lib/divvy"
         state.mkdir(parents=True)
-        mounted = harness.run("mount", "-t", "tmpfs", "-o", "size=2M", "tmpfs", state, check=False)
+        mounted = harness.run("mount", "-t", "tmpfs", "-o", "size=2M,mode=755", "tmpfs", state, check=False)
         if mounted.returncode != 0:
             pytest.skip(f"cannot mount a small tmpfs: {mounted.stderr.strip()}")
         w.disk = state

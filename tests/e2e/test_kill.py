@@ -19,14 +19,13 @@ import kill_soak
 from kill_stories import STORIES
 from kill_world import World, points
 
-PASSES = 8  # of one point in one story that are killed at; beyond these the last one, too
 FEW = ("WATCH_LOOK", "WATCH_TOLD")  # passed often, and one is like another: first and last
 WORKERS = 2 * (os.cpu_count() or 1)  # most of a telling is waiting
 
 
 def tell(story, *arms):
     """Tells it with these (point, pass) armed; gives {point: passes}, [points that killed]."""
-    function, world = STORIES[story]
+    function, _, world = STORIES[story]
     with World(**world) as w:
         w.start()
         told = function(w)
@@ -50,13 +49,14 @@ def in_peace(story):
     return passed
 
 
-def passes_to_kill(point, count):
-    return sorted({*range(1, min(count, 1 if point in FEW else PASSES) + 1), count})
+def passes_to_kill(story, point, count):
+    most = 1 if point in FEW else STORIES[story][1]
+    return sorted({*range(1, min(count, most) + 1), count})
 
 
 def killed_everywhere(story):
     """Failures, as sentences, and the points at which something did die."""
-    cases = [(point, n) for point, count in in_peace(story).items() for n in passes_to_kill(point, count)]
+    cases = [(point, n) for point, count in in_peace(story).items() for n in passes_to_kill(story, point, count)]
     failures, died = [], set()
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         running = {pool.submit(tell, story, case): case for case in cases}
