@@ -34,6 +34,8 @@ static const struct argp_option table[] = {
     { "account", 'A', "NAME", 0, "whose share it is charged to", 2 },
     { "time", 't', "LIMIT", 0,
       "end it after 90m, 2h, 1-12:00:00 …; short limits start sooner (backfill)", 2 },
+    { "signal", KEY(OPT_SIGNAL), "SIGNAL[@TIME]", 0,
+      "send this to every process of the job TIME (default 60s) before --time ends it", 2 },
     { "output", 'o', "FILE", 0,
       "standard output and error; %j is the job's number, %t the task's (default: divvy-%j.out)",
       2 },
@@ -509,6 +511,10 @@ static int read_texts(const struct job_options *o, const struct submit_place *wh
     if (r == 0 && v[OPT_TIME].words && !s->limit_us)
         r = wrong(&v[OPT_TIME], err_set(e, -EINVAL, "--time: a limit of 0 leaves no time to run"),
                   e);
+    if (r == 0 && v[OPT_SIGNAL].words) {
+        r = job_warning_parse(v[OPT_SIGNAL].words, &s->warning, e);
+        r = wrong(&v[OPT_SIGNAL], r < 0 ? err_wrap(e, r, "--signal") : r, e);
+    }
     if (r == 0 && v[OPT_BIND].words) {
         r = job_bind_parse(v[OPT_BIND].words, &s->bind, e);
         r = wrong(&v[OPT_BIND], r < 0 ? err_wrap(e, r, "--bind") : r, e);

@@ -36,6 +36,7 @@ enum job_option {
     OPT_ACCOUNT,
     OPT_TIME,
     OPT_OUTPUT,
+    OPT_SIGNAL,
     OPT_ENV,
     OPT_CHDIR,
     OPT_CONTAINER,

@@ -78,7 +78,7 @@ static int check_limit(const struct daemon *d, struct job_spec *s, struct err *e
         return err_set(e, -EINVAL, "a job may run %s here; say how long it needs with --time",
                        longest.buf);
     }
-    return 0;
+    return job_warning_check(&s->warning, s->limit_us, e);
 }
 
 static int check_bind(const struct daemon *d, const struct job_spec *s, struct err *e)

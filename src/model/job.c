@@ -305,6 +305,8 @@ int job_spec_check(const struct job_spec *s, struct err *e)
     if (s->limit_us < 0)
         return err_set(e, -EINVAL, "the time limit is negative");
     r = check_utf8(s, e);
+    if (r == 0 && s->limit_us)
+        r = job_warning_check(&s->warning, s->limit_us, e);
     if (r == 0)
         r = job_container_check(&s->container, e);
     return r < 0 ? r : request_check(&s->request, e);

@@ -15,6 +15,7 @@
 #include "model/card.h"
 #include "model/container.h"
 #include "model/request.h"
+#include "model/warning.h"
 
 #define JOB_NAME_MAX 128 /* bytes, without NUL */
 #define JOB_ACCOUNT_MAX 64
@@ -129,6 +130,7 @@ struct job_spec {
     char *account;
     struct request request;
     int64_t limit_us;               /* wall time limit; 0: none */
+    struct job_warning warning;     /* a signal before that limit */
     char **argv;                    /* NULL-terminated, at least one */
     char **env;                     /* NULL-terminated "NAME=value" */
     char *cwd;                      /* absolute */

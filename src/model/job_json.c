@@ -207,6 +207,10 @@ json_t *job_spec_to_json(const struct job_spec *s, bool with_env)
     json_put_text(j, "account", s->account);
     json_put(j, "request", request_to_json(&s->request));
     json_put_i64(j, "limit_us", s->limit_us);
+    if (s->warning.signal) {
+        json_put_text(j, "signal", signal_word(s->warning.signal));
+        json_put_i64(j, "signal_before_us", s->warning.before_us);
+    }
     json_put(j, "argv", json_strv(s->argv));
     if (with_env)
         json_put(j, "env", json_strv(s->env));
@@ -242,6 +246,17 @@ static void read_spec_bind(struct fields *f, struct job_spec *s)
         fields_fail(f, "%s", inner.text);
 }
 
+static void read_spec_warning(struct fields *f, struct job_spec *s)
+{
+    const char *word = fields_text(f, "signal", FIELD_OPTIONAL, 16);
+    struct err inner = ERR_INIT;
+    if (word && signal_parse(word, &s->warning.signal, &inner) < 0)
+        fields_fail(f, "%s", inner.text);
+    int64_t before_us = fields_i64(f, "signal_before_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    if (word)
+        s->warning.before_us = before_us ? before_us : CLOCK_MINUTE;
+}
+
 static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, struct err *e)
 {
     struct fields f;
@@ -250,6 +265,7 @@ static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, str
     read_spec_strings(&f, &s);
     read_spec_bind(&f, &s);
     s.limit_us = fields_i64(&f, "limit_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    read_spec_warning(&f, &s);
     s.keep_going = fields_bool(&f, "keep_going", false);
     s.keep_on_hangup = fields_bool(&f, "keep_on_hangup", false);
     s.attached = fields_bool(&f, "attached", false);

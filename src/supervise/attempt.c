@@ -117,6 +117,17 @@ static int64_t limit_at(const struct attempt *a)
     return at;
 }
 
+/* When the signal before the limit is due; 0: there is none, or it was sent. */
+static int64_t warning_at(const struct attempt *a)
+{
+    int64_t limit = limit_at(a);
+    const struct job_warning *w = &a->spec->job.warning;
+    if (!limit || !w->signal || a->warned || a->stage != STAGE_RUNNING)
+        return 0;
+    int64_t at = limit - w->before_us;
+    return at > 0 ? at : 1;
+}
+
 static int64_t stage_deadline(const struct attempt *a)
 {
     switch (a->stage) {
@@ -140,7 +151,7 @@ static int64_t sooner(int64_t a_us, int64_t b_us)
 
 int64_t attempt_deadline(const struct attempt *a)
 {
-    return sooner(sooner(stage_deadline(a), a->oom_us), a->door_us);
+    return sooner(sooner(stage_deadline(a), warning_at(a)), sooner(a->oom_us, a->door_us));
 }
 
 void attempt_oom(struct attempt *a)
@@ -185,6 +196,10 @@ void attempt_tick(struct attempt *a, int64_t now_us)
         open_door(a);
     if (a->oom_us && now_us >= a->oom_us)
         look_for_oom(a);
+    if (warning_at(a) && now_us >= warning_at(a)) {
+        a->warned = true;
+        tree_signal(&a->tree, a->spec->job.warning.signal);
+    }
     int64_t at = stage_deadline(a);
     if (at == 0 || now_us < at)
         return;

@@ -36,6 +36,7 @@ struct attempt {
     struct jobdir_started started;
     struct tree tree;
     struct attach attach; /* path NULL: nobody can attach (yet) */
+    bool warned;          /* the signal before the time limit was sent */
     int64_t door_us;      /* when to make its socket, for a job that is not attached; 0: not */
     struct visits visits;
     struct attempt_task *tasks;

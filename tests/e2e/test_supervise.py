@@ -209,6 +209,21 @@ def test_time_limit_is_term_then_kill(attempt):
     assert "warned" in attempt.output()
 
 
+def test_signal_before_the_limit_then_term_then_kill(attempt):
+    end = attempt.run("sh", "-c", "trap 'echo save' USR1; trap 'echo warned' TERM; echo up;"
+                      " while :; do sleep 0.05; done", kill_grace_us=SECOND // 2,
+                      job={"limit_us": SECOND, "signal": "USR1", "signal_before_us": SECOND // 2})
+    assert end["kind"] == "timeout"
+    said = attempt.output().split()
+    assert said.index("save") < said.index("warned") and said.count("save") == 1
+
+
+def test_signal_that_the_job_does_not_catch_ends_it(attempt):
+    end = attempt.run("sleep", "1000", job={"limit_us": 1000 * SECOND, "signal": "USR1",
+                                             "signal_before_us": 1000 * SECOND - SECOND // 2})
+    assert (end["kind"], end["value"]) == ("signaled", signal.SIGUSR1)
+
+
 @pytest.mark.parametrize("how", ["cancel", "preempt", "timeout", "signal"])
 def test_stop_says_why(attempt, how):
     attempt.write("sh", "-c", "echo up; exec sleep 1000").start()
