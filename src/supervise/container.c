@@ -245,6 +245,26 @@ int container_run_words(const struct jobdir_spec *s, unsigned task, const struct
     return 0;
 }
 
+char **container_inside_words(const struct jobdir_spec *s, unsigned task,
+                              const struct container_host *h)
+{
+    char **words = NULL;
+    if (strcmp(h->runtime, "podman") != 0)
+        return NULL; /* apptainer's tasks are processes of the host's like any other */
+    add_podman(h, &words);
+    strv_add(&words, "exec");
+    strv_add(&words, "--interactive");
+    if (s->job.pty) {
+        strv_add(&words, "--tty");
+        strv_add(&words, "--env=TERM");
+    }
+    add(&words, text_fmt("--workdir=%s", s->job.cwd));
+    add(&words, container_name(s, task));
+    for (char **a = s->job.argv; *a; a++)
+        strv_add(&words, *a);
+    return words;
+}
+
 char **container_clear_words(const struct jobdir_spec *s, unsigned task,
                              const struct container_host *h)
 {

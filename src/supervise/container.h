@@ -55,6 +55,14 @@ int container_find(const struct job_container *c, struct container_host *ret, st
 int container_run_words(const struct jobdir_spec *s, unsigned task, const struct container_host *h,
                         char ***ret, struct err *e);
 
+/*
+ * The command line that runs job.argv inside the container of a task that
+ * runs. NULL: the runtime has no such thing; what it runs is seen from the
+ * host as well. Pure.
+ */
+char **container_inside_words(const struct jobdir_spec *s, unsigned task,
+                              const struct container_host *h);
+
 /* The command line that removes what is left of it; NULL: nothing ever is. Pure. */
 char **container_clear_words(const struct jobdir_spec *s, unsigned task,
                              const struct container_host *h);

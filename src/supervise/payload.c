@@ -193,10 +193,12 @@ static int take_runtime(struct plan *plan, struct err *e)
     } else {
         h = &found;
         r = container_find(&p->spec->job.container, &found, e);
-        if (r == 0)
+        if (r == 0 && p->inside)
+            plan->words = container_inside_words(p->spec, p->task, h);
+        else if (r == 0)
             r = container_run_words(p->spec, p->task, h, &plan->words, e);
     }
-    if (r == 0)
+    if (r == 0 && plan->words)
         plan->env = container_environment(plan->env, p->spec, p->task, h);
     return r;
 }

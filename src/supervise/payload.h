@@ -27,8 +27,9 @@ struct payload {
     const struct jobdir_spec *spec;
     unsigned task;
     const struct cgroup *cgroup; /* kind CGROUP_NONE: none to enter */
-    const struct container_host
-        *runtime; /* run spec's argv as it is, as this runtime runs; or NULL */
+    /* Of a job in a container: */
+    bool inside;                          /* the command goes into the one that runs */
+    const struct container_host *runtime; /* run the spec's argv itself, as this runtime is run */
 };
 
 struct payload_process {

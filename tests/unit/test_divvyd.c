@@ -36,6 +36,7 @@ static void nothing_written_means_the_defaults(void **state)
     assert_int_equal(c.isolation, GATE_AUTO);
     assert_int_equal(c.log_level, LOG_NOTE);
     assert_string_equal(c.operators, "divvy");
+    assert_string_equal(c.cdi, "off");
     assert_null(c.driver_root);
     assert_int_equal(c.account_count, 0);
     divvyd_config_done(&c);
@@ -46,6 +47,7 @@ static void what_is_written_is_taken(void **state)
     (void)state;
     struct divvyd_config c;
     assert_int_equal(parse("driver_root: /run/divvy-sim/root\n"
+                           "cdi: /etc/cdi/divvy.json\n"
                            "nvml: /usr/lib/libnvidia-ml.so.1\n"
                            "isolation: require\n"
                            "log_level: info\n"
@@ -63,6 +65,7 @@ static void what_is_written_is_taken(void **state)
                            &c, NULL),
                      0);
     assert_string_equal(c.driver_root, "/run/divvy-sim/root");
+    assert_string_equal(c.cdi, "/etc/cdi/divvy.json");
     assert_int_equal(c.isolation, GATE_REQUIRE);
     assert_int_equal(c.log_level, LOG_INFO);
     assert_int_equal(c.default_pool, POOL_QUEUE);
@@ -102,6 +105,10 @@ static void bad_values_are_refused_at_their_place(void **state)
     (void)state;
     refused("isolation: strict\n",
             "divvy.yaml:1:12: isolation: 'strict' is not one of auto, require or none");
+    refused(
+        "cdi: run/divvy.json\n",
+        "divvy.yaml:1:6: cdi: 'run/divvy.json' is neither on, off nor an absolute path that ends "
+        "with .json");
     refused("driver_root: sim/root\n",
             "divvy.yaml:1:14: driver_root: 'sim/root' must be an absolute path, beginning with /");
     refused("mode_hold: soon\n", "divvy.yaml:1:12: mode_hold: 'soon' is not a time; write it like "

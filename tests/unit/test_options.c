@@ -180,6 +180,23 @@ static void test_paths(void **state)
     assert_string_equal(s.output, "/dev/null");
 }
 
+static void test_container(void **state)
+{
+    (void)state; /* none is needed */
+    AUTO(job_spec) struct job_spec s = { .name = NULL };
+    make("--container=debian --env=HOME,EPOCHS=3 --container-arg=--init --container-arg=-t", &s);
+    assert_string_equal(s.container.image, "debian");
+    assert_null(s.container.runtime);
+    assert_string_equal(s.container.args[0], "--init");
+    assert_string_equal(s.container.args[1], "-t");
+    assert_string_equal(s.container.env[0], "HOME");
+    assert_string_equal(s.container.env[1], "EPOCHS");
+    job_spec_done(&s);
+    make("--container=debian --env=all", &s);
+    assert_null(s.container.env);
+    assert_null(s.container.args);
+}
+
 static void test_environment(void **state)
 {
     (void)state;
@@ -274,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_the_command_line_wins),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_container),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_no_command),
