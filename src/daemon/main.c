@@ -146,7 +146,12 @@ static int paths_open(struct paths *p, const struct arguments *a, struct err *e)
         r = make_absolute(root, &p->root, e);
     if (r < 0)
         return r;
-    p->config = a->config ? text_dup(a->config) : file_under(p->root, "/etc/divvy/divvy.yaml");
+    if (a->config && a->config[0] != '/') {
+        auto_free char *here = getcwd(NULL, 0);
+        p->config = text_fmt("%s/%s", here ? here : "", a->config);
+    } else {
+        p->config = a->config ? text_dup(a->config) : file_under(p->root, "/etc/divvy/divvy.yaml");
+    }
     p->state = file_under(p->root, "/var/lib/divvy");
     p->jobs = file_under(p->root, "/var/lib/divvy/jobs");
     p->run = file_under(p->root, "/run/divvy");

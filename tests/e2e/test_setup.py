@@ -123,3 +123,11 @@ def test_a_private_divvy_cannot_insist_on_systemd(box, machine):
     said = harness.run(harness.PROGRAMS / "divvyd", "--root", box.folder / "root", check=False)
     assert said.returncode == 1
     assert "launch: systemd, and that cannot be: this Divvy has a root of its own" in said.stderr
+
+
+def test_a_configuration_named_from_here_is_read(box, machine, tmp_path):
+    (tmp_path / "mine.yaml").write_text("no_such_key: 1\n")
+    said = harness.run(harness.PROGRAMS / "divvyd", "--root", box.folder / "root", "--config",
+                       "mine.yaml", check=False, cwd=tmp_path)
+    assert said.returncode == 1
+    assert "mine.yaml:1:1" in said.stderr and "no_such_key" in said.stderr
