@@ -34,6 +34,7 @@ void divvyd_config_init(struct divvyd_config *c)
         .default_pool = POOL_OFF,
         .default_mode = MODE_AUTO,
         .mode_hold_us = 10 * CLOCK_MINUTE,
+        .prolog_time_us = CLOCK_MINUTE,
         .kill_wait_us = 30 * CLOCK_SECOND,
         .driver_timeout_us = 30 * CLOCK_SECOND,
         .retention_us = 30 * CLOCK_DAY,
@@ -55,6 +56,8 @@ void divvyd_config_done(struct divvyd_config *c)
     free(c->cgroup_root);
     free(c->operators);
     free(c->cdi);
+    free(c->prolog);
+    free(c->epilog);
     for (size_t i = 0; i < c->card_count; i++)
         free(c->cards[i].which);
     free(c->cards);
@@ -192,6 +195,9 @@ static const struct field config_fields[] = {
     { "nvml", field_path, AT(nvml) },
     { "cgroup_root", field_path, AT(cgroup_root) },
     { "cdi", read_cdi, AT(cdi) },
+    { "prolog", field_path, AT(prolog) },
+    { "epilog", field_path, AT(epilog) },
+    { "prolog_time", field_duration, AT(prolog_time_us) },
     { "operators", field_string, AT(operators) },
     { "isolation", field_choice_word, AT(isolation), .choices = isolations },
     { "launch", field_choice_word, AT(launch), .choices = launches },
@@ -215,6 +221,9 @@ static int check_times(const struct yaml_node *root, const struct divvyd_config 
                               "default_time is longer than max_time");
     if (c->half_life_us <= 0)
         return yaml_node_fail(yaml_node_get(root, "half_life"), e, "half_life must be above 0");
+    if (c->prolog_time_us <= 0 || c->prolog_time_us > CLOCK_DAY)
+        return yaml_node_fail(yaml_node_get(root, "prolog_time"), e,
+                              "prolog_time must be above 0 and at most 1d");
     if (c->driver_timeout_us < CLOCK_SECOND)
         return yaml_node_fail(yaml_node_get(root, "driver_timeout"), e,
                               "driver_timeout must be 1s or more");

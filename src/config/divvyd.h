@@ -57,12 +57,14 @@ struct divvyd_config {
     char *nvml;        /* library to open; NULL: DIVVY_NVML, else libnvidia-ml.so.1 */
     char *cgroup_root; /* cgroup directory for jobs; NULL: below divvyd's own */
     char *cdi;         /* "off", "on", or the path of the CDI specification to keep; default off */
-    char *operators;   /* Unix group that may do everything; default "divvy" */
-    int isolation;     /* enum config_gate */
-    int launch;        /* enum config_launch */
-    int log_level;     /* enum log_level; default LOG_NOTE */
-    int default_pool;  /* enum card_pool; default POOL_OFF */
-    int default_mode;  /* enum card_mode; default MODE_AUTO */
+    char *prolog, *epilog;   /* programs to run before and after each attempt; NULL: none */
+    int64_t prolog_time_us;  /* how long each of them may take; 1 min */
+    char *operators;         /* Unix group that may do everything; default "divvy" */
+    int isolation;           /* enum config_gate */
+    int launch;              /* enum config_launch */
+    int log_level;           /* enum log_level; default LOG_NOTE */
+    int default_pool;        /* enum card_pool; default POOL_OFF */
+    int default_mode;        /* enum card_mode; default MODE_AUTO */
     int64_t mode_hold_us;    /* an auto card stays empty so long before its mode changes; 10 min */
     int64_t default_time_us; /* limit of a job that names none; 0: none */
     int64_t max_time_us;     /* the longest limit that may be asked; 0: any */

@@ -19,6 +19,8 @@
 /* How long the end of an attempt may wait for a snapshot that shows its slices free. */
 #define CLEAR_WAIT_US (30 * CLOCK_SECOND)
 #define ATTACH_WAIT_US (30 * CLOCK_SECOND)
+/* So often is a job tried again after a prolog failed: each time on other cards. */
+#define PROLOG_TRIES 3
 
 struct attempt *attempt_new(struct job *j, uint32_t number, const struct place *p)
 {
@@ -85,6 +87,9 @@ static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
     s->driver_root = text_dup(d->paths.driver_root);
     s->cgroup_root = text_dup(units_cgroup_root(d));
     s->attach_socket = attach_path(d, j->id, s->attempt);
+    s->prolog = text_dup(d->config.prolog);
+    s->epilog = text_dup(d->config.epilog);
+    s->hook_limit_us = d->config.prolog_time_us;
     if (s->job.container.image)
         container_bind(d, s);
     return bind_tasks(d, j, s, e);
@@ -184,6 +189,25 @@ void attempt_start_failed(struct job *j, const struct err *why)
 
 /* ---- ending ---- */
 
+/* Back to the queue. Its folder goes after the commit; a start sweeps it as well. */
+static void requeue(struct job *j)
+{
+    uint32_t number = j->attempt->number;
+    auto_free char *why = text_fmt("tried again: %s", j->attempt->exit.text);
+    if (!job_move(j, JOB_EV_REQUEUE, why))
+        return; /* a failed store starts over */
+    j->leftover = number;
+    turn_todo(j->daemon, j);
+}
+
+static void clear(struct job *j)
+{
+    if (j->attempt->requeue)
+        requeue(j);
+    else
+        (void)job_move(j, JOB_EV_CLEARED, NULL); /* a failed store starts over */
+}
+
 static void try_clear(struct job *j)
 {
     struct attempt *a = j->attempt;
@@ -191,7 +215,7 @@ static void try_clear(struct job *j)
     if (j->state != JOB_ENDING || !a->exit_seen_boot_us)
         return;
     if (cards_clear(j->daemon, &a->place, a->exit_seen_boot_us) || waited > CLEAR_WAIT_US)
-        (void)job_move(j, JOB_EV_CLEARED, NULL); /* a failed store starts over */
+        clear(j);
     else
         children_refresh(&j->daemon->children);
 }
@@ -291,6 +315,31 @@ static void take_vanished(struct job *j, int dir, const char *why)
     take_exit(j, &x, JOB_EV_VANISHED);
 }
 
+/* The card, not the machine: the others go on. */
+static void quarantine_place(struct job *j, const char *why)
+{
+    const struct place *p = &j->attempt->place;
+    auto_free char *words = text_fmt("#%" PRIu64 ": %s", j->id, why);
+    for (size_t i = 0; i < p->count; i++)
+        if (i == 0 || strcmp(p->items[i].card_uuid, p->items[i - 1].card_uuid) != 0)
+            cards_quarantine(j->daemon, p->items[i].card_uuid, words);
+}
+
+/* What an end says about the cards that it was on. */
+static void judge_cards(struct job *j, const struct jobdir_exit *x)
+{
+    struct attempt *a = j->attempt;
+    if (x->job.kind == EXIT_LOST)
+        quarantine_place(j, x->job.text);
+    if (x->prolog[0])
+        quarantine_place(j, x->prolog);
+    if (x->epilog[0])
+        quarantine_place(j, x->epilog);
+    /* Without a card there is no other place to try. */
+    a->requeue =
+        x->prolog[0] && a->place.count && a->number < PROLOG_TRIES && j->verdict != JOB_CANCELLED;
+}
+
 static void take_end(struct job *j, int dir)
 {
     struct err e = ERR_INIT;
@@ -301,6 +350,7 @@ static void take_end(struct job *j, int dir)
         return;
     }
     KILLPOINT(EXIT_READ);
+    judge_cards(j, &x);
     take_exit(j, &x.job, JOB_EV_EXITED);
     jobdir_exit_done(&x);
 }
@@ -423,6 +473,9 @@ void attempt_carry_out(struct job *j)
 {
     struct err e = ERR_INIT;
     struct attempt *a = j->attempt;
+    if (j->leftover && remove_files(j->daemon, j->id, j->leftover, &e) < 0)
+        log_line(LOG_WARN, "job %" PRIu64 ": %s", j->id, e.text);
+    j->leftover = 0;
     if (job_state_ended(j->state)) {
         forget(j);
         return;

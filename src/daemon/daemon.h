@@ -84,6 +84,7 @@ struct attempt {
     bool launch;     /* after the commit: make the folder and start the supervisor */
     bool stop;       /* after the commit: write the `stop` file */
     bool remove;     /* after the commit: remove the folder; the attempt is over */
+    bool requeue;   /* it goes back to the queue once it is clear */
     bool cancelled;  /* cancelled while its slices are cut */
     bool unit_asked; /* the service manager was asked to start it, and has not answered */
     enum jobdir_stop stop_reason;
@@ -108,6 +109,7 @@ struct job {
     int64_t submit_wall_us;
     enum job_state state, verdict;
     uint32_t attempts;       /* number of the last one */
+    uint32_t leftover;       /* after the commit: remove the folder of this attempt; 0: none */
     struct attempt *attempt; /* NULL while pending */
 };
 

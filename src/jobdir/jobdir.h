@@ -79,6 +79,8 @@ struct jobdir_spec {
     char *cgroup_root;      /* see cgroup.h; "" means: no cgroups wanted */
     char *attach_socket;    /* path, or NULL: nobody can attach */
     char **binds;           /* the driver's files for a container, "HOST:CONTAINER" each; or NULL */
+    char *prolog, *epilog;  /* programs of the administrator, see supervise/hook.h; or NULL */
+    int64_t hook_limit_us;  /* how long each of them may take */
     bool gate;              /* close NVIDIA majors but for the tasks' devices */
     bool new_privileges;    /* let setuid programs work inside the job; default no */
 };
@@ -125,6 +127,8 @@ struct jobdir_exit {
     struct job_exit job;    /* the first failure's, or task 0's when none failed */
     struct job_exit *tasks; /* one for each task */
     size_t task_count, task_alloc;
+    char prolog[JOBDIR_TEXT_MAX]; /* why it failed, and nothing was run; "" otherwise */
+    char epilog[JOBDIR_TEXT_MAX]; /* why it failed; "" otherwise */
 };
 
 void jobdir_exit_done(struct jobdir_exit *x);

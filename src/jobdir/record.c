@@ -136,6 +136,10 @@ json_t *jobdir_exit_to_json(const struct jobdir_exit *x)
     for (size_t i = 0; i < x->task_count; i++)
         append(tasks, exit_to_json(&x->tasks[i]));
     json_put(j, "tasks", tasks);
+    if (x->prolog[0])
+        json_put_text(j, "prolog", x->prolog);
+    if (x->epilog[0])
+        json_put_text(j, "epilog", x->epilog);
     return j;
 }
 
@@ -149,6 +153,8 @@ int jobdir_exit_from_json(json_t *j, struct jobdir_exit *ret, struct err *e)
     fields_open(&f, j, "exit", e);
     json_t *job = fields_object(&f, "job", FIELD_REQUIRED);
     json_t *tasks = fields_array(&f, "tasks", FIELD_OPTIONAL, REQUEST_TASKS_MAX);
+    fields_copy(&f, "prolog", FIELD_OPTIONAL, x.prolog, sizeof x.prolog);
+    fields_copy(&f, "epilog", FIELD_OPTIONAL, x.epilog, sizeof x.epilog);
     r = fields_close(&f, FIELDS_OPEN);
     if (r == 0)
         r = exit_from_json(job, &x.job, e);

@@ -45,6 +45,8 @@ void jobdir_spec_done(struct jobdir_spec *s)
     free(s->driver_root);
     free(s->cgroup_root);
     free(s->attach_socket);
+    free(s->prolog);
+    free(s->epilog);
     strv_free(s->binds);
     memset(s, 0, sizeof *s);
 }
@@ -123,6 +125,9 @@ json_t *jobdir_spec_to_json(const struct jobdir_spec *s)
     json_put_text(j, "attach_socket", s->attach_socket);
     if (s->binds)
         json_put(j, "binds", json_strv(s->binds));
+    json_put_text(j, "prolog", s->prolog);
+    json_put_text(j, "epilog", s->epilog);
+    json_put_i64(j, "hook_limit_us", s->hook_limit_us);
     json_put_bool(j, "gate", s->gate);
     json_put_bool(j, "new_privileges", s->new_privileges);
     return j;
@@ -210,6 +215,9 @@ static void read_scalars(struct fields *f, struct jobdir_spec *s)
     s->attach_socket = text_dup(fields_text(f, "attach_socket", FIELD_OPTIONAL, PATH_BYTES));
     s->binds = fields_strv(f, "binds", FIELD_OPTIONAL, JOBDIR_BINDS_MAX,
                            JOBDIR_BINDS_MAX * 2 * PATH_BYTES);
+    s->prolog = text_dup(fields_text(f, "prolog", FIELD_OPTIONAL, PATH_BYTES));
+    s->epilog = text_dup(fields_text(f, "epilog", FIELD_OPTIONAL, PATH_BYTES));
+    s->hook_limit_us = fields_i64(f, "hook_limit_us", FIELD_OPTIONAL, 0, CLOCK_DAY, CLOCK_MINUTE);
     s->gate = fields_bool(f, "gate", false);
     s->new_privileges = fields_bool(f, "new_privileges", false);
 }

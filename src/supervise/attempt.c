@@ -13,6 +13,7 @@
 #include "base/killpoint.h"
 #include "base/log.h"
 #include "supervise/container.h"
+#include "supervise/hook.h"
 #include "supervise/loop.h"
 #include "supervise/verdict.h"
 
@@ -316,16 +317,52 @@ static void fill_started(struct attempt *a)
     s->task_count = a->spec->task_count;
 }
 
+static int listen_early(struct attempt *a, struct err *e)
+{
+    const struct jobdir_spec *s = a->spec;
+    if (!s->job.attached)
+        return 0;
+    if (!s->attach_socket)
+        return err_set(e, -EINVAL, "an attached job needs an attach socket, and none is given");
+    return attach_listen(&a->attach, s->attach_socket, s->uid, s->gid, s->job.pty, e);
+}
+
+static int run_prolog(struct attempt *a, struct err *e)
+{
+    struct hook h = { .name = "prolog", .program = a->spec->prolog, .dir = a->dir };
+    if (!h.program)
+        return 0;
+    int r = hook_run(&h, a->spec, e);
+    if (r == -ECANCELED)
+        a->stop = jobdir_read_stop(a->dir);
+    else if (r < 0)
+        (void)snprintf(a->prolog, sizeof a->prolog, "%s", e->text); /* cut when too long */
+    return r;
+}
+
+/* Nothing of the job lives, and its end is not told yet. */
+static void run_epilog(const struct attempt *a, struct jobdir_exit *x)
+{
+    struct err e = ERR_INIT;
+    struct hook h = { .name = "epilog", .program = a->spec->epilog, .dir = -1 };
+    memcpy(x->prolog, a->prolog, sizeof x->prolog);
+    if (!h.program || hook_run(&h, a->spec, &e) == 0)
+        return;
+    (void)snprintf(x->epilog, sizeof x->epilog, "%s", e.text); /* cut when too long */
+    log_line(LOG_ERROR, "%s", e.text);
+}
+
 static int begin(struct attempt *a, struct err *e)
 {
     const struct jobdir_spec *s = a->spec;
+    int r = listen_early(a, e);
+    if (r == 0)
+        r = run_prolog(a, e);
+    if (r < 0)
+        return r;
     fill_started(a);
-    int r = tree_open(s, &a->tree, &a->started, e);
+    r = tree_open(s, &a->tree, &a->started, e);
     KILLPOINT(SUPERVISE_TREE);
-    if (r == 0 && s->job.attached && s->attach_socket)
-        r = attach_listen(&a->attach, s->attach_socket, s->uid, s->gid, s->job.pty, e);
-    else if (r == 0 && s->job.attached)
-        r = err_set(e, -EINVAL, "an attached job needs an attach socket, and none is given");
     if (r == 0)
         r = spawn_tasks(a, e);
     if (r < 0)
@@ -347,8 +384,8 @@ static void fill_exit(struct attempt *a, struct jobdir_exit *x)
         struct attempt_task *t = &a->tasks[i];
         (void)tree_usage(&a->tree, i, &t->exit); /* once more: what outlived the task counts */
         t->exit.task = (int)i;
-        if (a->trouble_kind == EXIT_NOT_STARTED)
-            t->exit.kind = EXIT_NOT_STARTED;
+        if (a->trouble_kind == EXIT_NOT_STARTED || a->trouble_kind == EXIT_CANCELLED)
+            t->exit.kind = a->trouble_kind;
         else if (t->running)
             t->exit.kind = EXIT_LOST;
         x->tasks[i] = t->exit;
@@ -384,6 +421,7 @@ static int finish(struct attempt *a, bool ran, struct err *e)
     if (ran && a->spec->job.container.image && a->trouble_kind != EXIT_LOST)
         container_clear(a->spec, &a->tree);
     tree_close(&a->tree);
+    run_epilog(a, &x);
     int r = write_exit(a, &x, ran, e);
     KILLPOINT(SUPERVISE_EXIT);
     visits_done(&a->visits);
@@ -396,7 +434,7 @@ static int finish(struct attempt *a, bool ran, struct err *e)
 /* Something could not be had before `started`: whatever is held ends unused. */
 static void abandon(struct attempt *a, const struct err *e)
 {
-    drop_held(a, EXIT_NOT_STARTED, e->text);
+    drop_held(a, a->stop == JOBDIR_STOP_NONE ? EXIT_NOT_STARTED : EXIT_CANCELLED, e->text);
     tree_signal(&a->tree, SIGKILL);
     while (a->running > 0 && wait4(-1, NULL, 0, NULL) > 0)
         a->running--;

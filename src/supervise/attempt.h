@@ -43,12 +43,13 @@ struct attempt {
     unsigned running;
     int first_failed; /* -1: none */
     enum stage stage;
-    enum jobdir_stop stop; /* why it ends; NONE for a failed sibling */
-    int next_signal;       /* to send at next_us in STAGE_ENDING */
-    int64_t next_us;       /* CLOCK_BOOTTIME; 0: nothing due */
-    int64_t oom_us;        /* when to look for what the memory limit killed; 0: not now */
-    int64_t killed_us;     /* when KILL was first sent; 0: not yet */
-    char trouble[256];     /* for the job's exit, when it is not the tasks' own */
+    enum jobdir_stop stop;        /* why it ends; NONE for a failed sibling */
+    int next_signal;              /* to send at next_us in STAGE_ENDING */
+    int64_t next_us;              /* CLOCK_BOOTTIME; 0: nothing due */
+    int64_t oom_us;               /* when to look for what the memory limit killed; 0: not now */
+    int64_t killed_us;            /* when KILL was first sent; 0: not yet */
+    char prolog[JOBDIR_TEXT_MAX]; /* why it failed; "": it did not */
+    char trouble[256];            /* for the job's exit, when it is not the tasks' own */
     enum exit_kind trouble_kind;
 };
 

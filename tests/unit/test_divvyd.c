@@ -56,6 +56,8 @@ static void what_is_written_is_taken(void **state)
                            "  0000:07:00.0: {pool: slurm}\n"
                            "  default: {pool: queue, mode: whole}\n"
                            "mode_hold: 90s\n"
+                           "prolog: /etc/divvy/prolog\n"
+                           "prolog_time: 20s\n"
                            "default_time: 1h\n"
                            "max_time: 2d\n"
                            "accounts:\n"
@@ -76,6 +78,9 @@ static void what_is_written_is_taken(void **state)
     assert_int_equal(c.cards[1].pool, POOL_SLURM);
     assert_int_equal(c.cards[1].mode, MODE_WHOLE);
     assert_int_equal(c.mode_hold_us, 90 * CLOCK_SECOND);
+    assert_string_equal(c.prolog, "/etc/divvy/prolog");
+    assert_null(c.epilog);
+    assert_int_equal(c.prolog_time_us, 20 * CLOCK_SECOND);
     assert_int_equal(c.max_time_us, 2 * CLOCK_DAY);
     assert_int_equal(c.account_count, 3);
     const struct config_account *nlp = divvyd_config_account(&c, "nlp");
