@@ -190,10 +190,11 @@ class Divvy:
         return self.stop(signal.SIGKILL)
 
     def run(self, *words, check=True, env=None, user=None, **more):
-        """divvy WORDS...; `user` is a uid to run it as (root only)."""
+        """divvy WORDS...; `user` is a uid to run it as (root only). Runs in the test's folder."""
         command = [PROGRAMS / "divvy", *words]
         if user is not None:
             command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command]
+        more.setdefault("cwd", self.root.parent)  # outputs without a name land where it runs
         return run(*command, env={**self.env, **(env or {})}, check=check, **more)
 
     def json(self, *words, **more):
