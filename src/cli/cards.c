@@ -27,12 +27,17 @@ static bool board_by_name(const char *name, uint32_t pci_device_id, struct board
     return false;
 }
 
-static int ask_driver(struct inventory *ret, struct err *e)
+int cards_open_driver(struct driver **ret, struct err *e)
 {
     struct driver_options options = { .board = board_by_name };
+    return driver_open(&options, ret, e);
+}
+
+static int ask_driver(struct inventory *ret, struct err *e)
+{
     AUTO_PTR(driver_close) struct driver *d = NULL;
     AUTO(snapshot) struct snapshot snapshot = SNAPSHOT_INIT;
-    int r = driver_open(&options, &d, e);
+    int r = cards_open_driver(&d, e);
     if (r == 0)
         r = driver_snapshot(d, NULL, 0, &snapshot, e);
     if (r == 0)

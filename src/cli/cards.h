@@ -6,12 +6,16 @@
 #define DIVVY_CLI_CARDS_H
 
 #include "cli/verb.h"
+#include "driver/driver.h"
 
 /*
  * Fills `ret` (inventory_done). Without a daemon owners are unknown, and
  * standard error says so. On failure prints, and returns the exit status.
  */
 int cards_now(const struct session *s, struct inventory *ret);
+
+/* The driver itself, with board files for what it does not tell. Codes as driver_open. */
+int cards_open_driver(struct driver **ret, struct err *e);
 
 /* "gpu0" or "0"; prints and returns false for anything else. */
 bool cards_parse(const struct session *s, const char *word, uint32_t *ret_ordinal);

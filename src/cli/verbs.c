@@ -16,6 +16,7 @@ const struct verb verbs[] = {
     { "cancel", verb_cancel, "end jobs, or take them out of the queue" },
     { "gpus", verb_gpus, "the cards, their slices, and who has them" },
     { "profiles", verb_profiles, "how a card can be cut" },
+    { "layout", verb_layout, "what the cards should be, from a file: check, plan, apply, export" },
     { "cdi", verb_cdi, "cards and slices for container runtimes (CDI)" },
     { "pool", verb_pool, "who may hand out a card: queue, slurm, kubernetes or off" },
     { "mode", verb_mode, "what a card may become: whole, slices or auto" },

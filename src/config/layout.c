@@ -2,9 +2,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "config/field.h"
+#include "config/mig_parted.h"
 #include "model/address.h"
 
 #define PIECE_FORMS "write 2g.20gb, 2g.20gb@4 or 1c.3g.40gb@4.0"
@@ -73,7 +77,7 @@ static int read_counted(const struct yaml_node *n, struct layout_wish *w, struct
 {
     struct layout_piece p;
     uint64_t count;
-    int r = layout_read_piece(n, n->key, &p, e);
+    int r = layout_read_piece(n, n->key ? n->key : "", &p, e);
     if (r == 0)
         r = check_room(n, w, e);
     if (r == 0)
@@ -254,26 +258,118 @@ int layout_read(const char *path, struct layout *ret, struct err *e)
     return r < 0 ? r : layout_from_tree(t, ret, e);
 }
 
-static void add_slice(struct text *t, const struct card *c, const struct slice *s)
+void layout_list_done(struct layout_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        layout_done(&l->layouts[i]);
+    free(l->layouts);
+    *l = (struct layout_list)LAYOUT_LIST_INIT;
+}
+
+struct layout *layout_list_add(struct layout_list *l)
+{
+    ARRAY_ROOM(l->layouts, l->alloc, l->count + 1);
+    l->layouts[l->count] = (struct layout)LAYOUT_INIT;
+    return &l->layouts[l->count++];
+}
+
+static int list_from_tree(const struct yaml_tree *t, struct layout_list *ret, struct err *e)
+{
+    struct layout l = LAYOUT_INIT;
+    if (t->root->kind == YAML_IS_MAP &&
+        (yaml_node_get(t->root, "mig-configs") || yaml_node_get(t->root, "version")))
+        return mig_parted_from_tree(t, ret, e);
+    int r = layout_from_tree(t, &l, e);
+    if (r == 0)
+        *layout_list_add(ret) = l;
+    return r;
+}
+
+int layout_list_parse(const char *file, const char *text, size_t len, struct layout_list *ret,
+                      struct err *e)
+{
+    AUTO_PTR(yaml_tree_free) struct yaml_tree *t = NULL;
+    int r = yaml_tree_parse(file, text, len, &t, e);
+    return r < 0 ? r : list_from_tree(t, ret, e);
+}
+
+int layout_list_read(const char *path, struct layout_list *ret, struct err *e)
+{
+    AUTO_PTR(yaml_tree_free) struct yaml_tree *t = NULL;
+    bool input = strcmp(path, "-") == 0;
+    int r = 0;
+    if (input) {
+        auto_free char *data = NULL;
+        size_t len;
+        r = file_read(AT_FDCWD, "/dev/stdin", YAML_BYTES_MAX, &data, &len, e);
+        return r < 0 ? r : layout_list_parse("standard input", data, len, ret, e);
+    }
+    r = yaml_tree_read(path, &t, e);
+    return r < 0 ? r : list_from_tree(t, ret, e);
+}
+
+static bool is_exported(const struct card *c)
+{
+    return c->health == CARD_OK && (c->uuid[0] || c->bus_id[0]);
+}
+
+/* "2g.20gb@4"; false for what no file can ask for. */
+static bool add_slice(struct text *t, const struct card *c, const struct slice *s)
 {
     AUTO(text) struct text address = TEXT_INIT;
+    if (!board_profile_by_id(&c->board, s->profile_id))
+        return false;
     address_add(&address, c, s);
-    text_addf(t, "      - %s\n", strchr(address.buf, '/') + 1);
+    text_add(t, strchr(address.buf, '/') + 1);
+    return true;
+}
+
+static void export_card(struct text *t, const struct card *c)
+{
+    text_addf(t, "  - card: %s # gpu%u, %s\n", c->uuid[0] ? c->uuid : c->bus_id, c->ordinal,
+              board_short_name(&c->board));
+    text_addf(t, "    mode: %s\n", c->mig_now ? "slices" : "whole");
+    if (!c->mig_now)
+        return;
+    text_add(t, c->slice_count ? "    slices:\n" : "    slices: []\n");
+    for (size_t k = 0; k < c->slice_count; k++) {
+        AUTO(text) struct text slice = TEXT_INIT;
+        if (add_slice(&slice, c, &c->slices[k]))
+            text_addf(t, "      - %s\n", slice.buf);
+    }
 }
 
 void layout_add_export(struct text *t, const struct inventory *inv)
 {
     text_add(t, inv->card_count ? "cards:\n" : "cards: []\n");
+    for (size_t i = 0; i < inv->card_count; i++)
+        if (is_exported(&inv->cards[i].card))
+            export_card(t, &inv->cards[i].card);
+}
+
+json_t *layout_export_json(const struct inventory *inv)
+{
+    json_t *j = json_object();
+    json_t *cards = json_array();
     for (size_t i = 0; i < inv->card_count; i++) {
         const struct card *c = &inv->cards[i].card;
-        text_addf(t, "  - card: %s # gpu%u, %s\n", c->uuid[0] ? c->uuid : c->bus_id, c->ordinal,
-                  board_short_name(&c->board));
-        text_addf(t, "    mode: %s\n", c->mig_now ? "slices" : "whole");
-        if (!c->mig_now)
+        if (!is_exported(c))
             continue;
-        text_add(t, c->slice_count ? "    slices:\n" : "    slices: []\n");
-        for (size_t k = 0; k < c->slice_count; k++)
-            if (board_profile_by_id(&c->board, c->slices[k].profile_id))
-                add_slice(t, c, &c->slices[k]);
+        json_t *card = json_object();
+        json_t *slices = json_array();
+        json_put_text(card, "card", c->uuid[0] ? c->uuid : c->bus_id);
+        json_put_text(card, "mode", c->mig_now ? "slices" : "whole");
+        for (size_t k = 0; k < c->slice_count; k++) {
+            AUTO(text) struct text slice = TEXT_INIT;
+            if (add_slice(&slice, c, &c->slices[k]))
+                (void)json_array_append_new(slices, json_string(slice.buf)); /* a short list */
+        }
+        if (c->mig_now)
+            json_put(card, "slices", slices);
+        else
+            json_decref(slices);
+        (void)json_array_append_new(cards, card); /* out of memory: a short list */
     }
+    json_put(j, "cards", cards);
+    return j;
 }

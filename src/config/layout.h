@@ -16,6 +16,7 @@
 #define DIVVY_CONFIG_LAYOUT_H
 
 #include "config/yaml.h"
+#include "model/fields.h"
 #include "model/layout.h"
 
 /* -ENOENT, -EINVAL with file:line:column, -EFBIG. The caller ends `ret` with layout_done. */
@@ -27,11 +28,39 @@ int layout_parse(const char *file, const char *text, size_t len, struct layout *
 /* The same from a tree that was read. */
 int layout_from_tree(const struct yaml_tree *t, struct layout *ret, struct err *e);
 
+/* The layouts of one file: one, or one for each label of a mig-parted file. */
+struct layout_list {
+    struct layout *layouts;
+    size_t count, alloc;
+};
+
+#define LAYOUT_LIST_INIT                                                                           \
+    {                                                                                              \
+        .layouts = NULL                                                                            \
+    }
+
+void layout_list_done(struct layout_list *l);
+/* A new empty one at the end; valid until the next addition. */
+struct layout *layout_list_add(struct layout_list *l);
+
+/*
+ * Reads a layout file or, told by its first keys, a mig-parted file. "-" is
+ * standard input. Codes as layout_read; the caller ends `ret`.
+ */
+int layout_list_read(const char *path, struct layout_list *ret, struct err *e);
+int layout_list_parse(const char *file, const char *text, size_t len, struct layout_list *ret,
+                      struct err *e);
+
 /* "2g.20gb", "2g.20gb@4" or "1c.3g.40gb@4.0" of a node; count 1. */
 int layout_read_piece(const struct yaml_node *n, const char *word, struct layout_piece *ret,
                       struct err *e);
 
-/* Appends the file that asks for what the cards are now, in exact placements. */
+/*
+ * Appends the file that asks for what the cards are now, in exact placements.
+ * Cards that do not answer and profiles that are not known are left out.
+ */
 void layout_add_export(struct text *t, const struct inventory *inv);
+/* The same as JSON, which is a layout file, too. New reference. */
+json_t *layout_export_json(const struct inventory *inv);
 
 #endif

@@ -143,7 +143,7 @@ int layout_wish_mig(const struct layout_wish *w)
     return -1;
 }
 
-static bool is_device(const struct layout_wish *w, const struct board *b)
+bool layout_wish_is_for(const struct layout_wish *w, const struct board *b)
 {
     if (!w->device_count)
         return true;
@@ -159,7 +159,7 @@ static bool is_device(const struct layout_wish *w, const struct board *b)
 
 static const struct layout_claim *claim_on(const struct layout_wish *w, const struct card *c)
 {
-    if (!is_device(w, &c->board))
+    if (!layout_wish_is_for(w, &c->board))
         return NULL;
     for (size_t i = 0; i < w->claim_count; i++) {
         bool cannot = w->claims[i].kind == CLAIM_ALL && !c->mig_capable && layout_wish_mig(w) == 1;
@@ -208,7 +208,8 @@ int layout_assign(const struct layout *l, const struct inventory *inv,
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < l->wish_count; i++)
-        for (size_t k = 0; r == 0 && k < l->wishes[i].claim_count; k++)
+        for (size_t k = 0; r == 0 && !l->wishes[i].device_count && k < l->wishes[i].claim_count;
+             k++)
             r = check_here(l, &l->wishes[i].claims[k], inv, e);
     for (size_t i = 0; r == 0 && i < inv->card_count; i++)
         r = assign_card(l, &inv->cards[i].card, &ret_wishes[i], e);

@@ -92,6 +92,9 @@ void layout_add_device(struct layout_wish *w, uint32_t id);
 int layout_claim_parse(const char *word, struct layout_claim *ret, struct err *e);
 bool layout_claim_covers(const struct layout_claim *claim, const struct card *c);
 
+/* Has the board one of the wish's PCI device ids, where it names any? */
+bool layout_wish_is_for(const struct layout_wish *w, const struct board *b);
+
 /* MIG on (1), off (0), or as it is (-1). */
 int layout_wish_mig(const struct layout_wish *w);
 

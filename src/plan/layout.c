@@ -193,7 +193,11 @@ static void create_ci(struct planning *p, const struct solve_gi *gi, uint32_t st
     s->ci_slices = want->slices;
     s->ci_start = ci_start;
     struct layout_line *l = add_line(p, fate, SIZE_MAX);
-    (void)snprintf(l->profile, sizeof l->profile, "%s", kind ? kind->name : gi->profile->name);
+    AUTO(text) struct text name = TEXT_INIT;
+    if (part && !kind)
+        text_addf(&name, "%uc.", want->slices);
+    text_add(&name, kind ? kind->name : gi->profile->name);
+    (void)snprintf(l->profile, sizeof l->profile, "%s", name.buf);
     l->start = start;
     l->ci_start = part ? ci_start : LAYOUT_ANYWHERE;
     p->ret->created++;

@@ -76,13 +76,21 @@ const struct profile *layout_find_profile(const struct board *b, const char *wor
     return p;
 }
 
-/* A part of it, not the whole: the first kind of that size. */
-static const struct ci_profile *find_ci(const struct profile *p, uint32_t slices)
+/*
+ * The id of a compute instance of so many slices, fewer than all. Drivers tell them only of a GPU
+ * instance that is there; until then it is the ids that all boards share.
+ */
+static bool find_ci(const struct profile *p, uint32_t slices, uint32_t *ret_id)
 {
     for (uint32_t i = 0; i < p->ci_count; i++)
-        if (p->cis[i].slices == slices)
-            return &p->cis[i];
-    return NULL;
+        if (p->cis[i].slices == slices) {
+            *ret_id = p->cis[i].id;
+            return true;
+        }
+    if (p->ci_count > 1 || slices > 2)
+        return false;
+    *ret_id = slices - 1;
+    return slices > 0;
 }
 
 /* One piece of the wish, understood. */
@@ -132,11 +140,12 @@ static int understand(struct reading *r, struct err *e)
     (void)spell(r->piece->profile, &s); /* an odd name of the board's own has no parts */
     if (s.ci_slices >= p->slices)
         s.ci_slices = s.ci_slices == p->slices ? 0 : s.ci_slices;
-    const struct ci_profile *ci = s.ci_slices ? find_ci(p, s.ci_slices) : profile_full_ci(p);
-    if (s.ci_slices && !ci)
+    const struct ci_profile *full = profile_full_ci(p);
+    uint32_t id = full ? full->id : 0;
+    if (s.ci_slices && !find_ci(p, s.ci_slices, &id))
         return err_set(e, -EINVAL, "%s cannot hold a compute instance of %u slices", p->name,
                        s.ci_slices);
-    r->ci = (struct solve_ci){ .id = ci ? ci->id : 0,
+    r->ci = (struct solve_ci){ .id = id,
                                .slices = s.ci_slices ? s.ci_slices : p->slices,
                                .start = s.ci_slices ? r->piece->ci_start : 0 };
     return 0;

@@ -1,4 +1,4 @@
-/* Any bytes as a layout file, and what was read against a card. */
+/* Any bytes as a layout or mig-parted file, and what was read against a card. */
 #include <assert.h>
 #include <string.h>
 
@@ -45,13 +45,14 @@ static void try_wish(const struct layout_wish *w)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    AUTO(layout) struct layout l = LAYOUT_INIT;
+    AUTO(layout_list) struct layout_list l = LAYOUT_LIST_INIT;
     struct err e = ERR_INIT;
-    if (layout_parse("fuzz", (const char *)data, size, &l, &e) < 0) {
-        assert(e.code < 0 && e.text[0] && !l.wishes);
+    if (layout_list_parse("fuzz", (const char *)data, size, &l, &e) < 0) {
+        assert(e.code < 0 && e.text[0] && !l.count);
         return 0;
     }
-    for (size_t i = 0; i < l.wish_count; i++)
-        try_wish(&l.wishes[i]);
+    for (size_t i = 0; i < l.count; i++)
+        for (size_t k = 0; k < l.layouts[i].wish_count; k++)
+            try_wish(&l.layouts[i].wishes[k]);
     return 0;
 }

@@ -1,0 +1,65 @@
+/*
+ * layout.h - what the words of `divvy layout` share: a file, the cards, and
+ * what the file would change on them.
+ */
+#ifndef DIVVY_CLI_LAYOUT_H
+#define DIVVY_CLI_LAYOUT_H
+
+#include "cli/verb.h"
+#include "config/layout.h"
+#include "plan/layout.h"
+
+/* Exit statuses beside those of verb.h; layout(5) and divvy(1) list them. */
+enum layout_status {
+    LAYOUT_STATUS_DIFFERS = 10,    /* plan: there is something to do */
+    LAYOUT_STATUS_INVALID = 11,    /* the file, or a wish for a card that has no such thing */
+    LAYOUT_STATUS_IMPOSSIBLE = 12, /* no arrangement holds it */
+    LAYOUT_STATUS_BUSY = 13,       /* somebody is in the way */
+    LAYOUT_STATUS_RESET = 14,      /* a card needs a reset that it did not get */
+    LAYOUT_STATUS_PARTIAL = 15,    /* apply: some cards are done, others were in use */
+};
+
+struct layout_call {
+    const char *word; /* "check", "plan", … */
+    const char *file;
+    const char *label;
+    const char *boards[32];
+    size_t board_count;
+    bool wait, yes, move_idle;
+};
+
+/* A layout against the cards. */
+struct layout_work {
+    struct layout_list list;
+    const struct layout *layout; /* the one that was chosen */
+    struct inventory inv;
+    const struct layout_wish **wishes; /* of each card; NULL: none */
+    struct layout_change *changes;     /* of each card with a wish */
+};
+
+void layout_work_done(struct layout_work *w);
+/* Lets go of the cards and of what was planned; the file stays. */
+void layout_work_forget(struct layout_work *w);
+
+/* Reads the file; chooses one of its layouts. On failure prints, and returns the exit status. */
+int layout_work_read(struct layout_work *w, const struct session *s,
+                     const struct layout_call *call);
+int layout_work_choose(struct layout_work *w, const struct session *s,
+                       const struct layout_call *call);
+
+/* Plans for `w->inv` (again, when the cards have changed). The same on failure. */
+int layout_work_plan(struct layout_work *w, const struct session *s);
+
+/* What the worst card asks for: of LAYOUT_STATUS_…, STATUS_REFUSED, STATUS_OK. */
+int layout_work_status(const struct layout_work *w);
+
+/* Names boards by their files, since layouts and filters know them by these. */
+void layout_know_boards(struct inventory *inv);
+
+/* The screen of `plan`, and its JSON. */
+void layout_draw(const struct layout_work *w, const struct screen *s, struct text *ret);
+json_t *layout_json(const struct layout_work *w);
+
+int layout_apply(struct session *s, const struct layout_call *call);
+
+#endif

@@ -1,0 +1,333 @@
+/* `divvy layout apply` without a daemon: locks, journal, steps, and a look at what came of it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "apply/journal.h"
+#include "apply/lock.h"
+#include "base/file.h"
+#include "cli/cards.h"
+#include "cli/holders.h"
+#include "cli/layout.h"
+#include "model/address.h"
+
+#define LOOK_AGAIN_S 1 /* --wait */
+
+/* Everything that is open while cards are changed. */
+struct applying {
+    struct session *session;
+    const struct layout_call *call;
+    struct layout_work work;
+    struct driver *driver;
+    char *root;
+    char *state; /* where the journal lies */
+    struct card_lock *locks;
+    size_t lock_count;
+    size_t changed; /* cards that were done */
+};
+
+static void applying_done(struct applying *a)
+{
+    driver_close(a->driver);
+    for (size_t i = 0; i < a->lock_count; i++)
+        card_lock_done(&a->locks[i]);
+    free(a->locks);
+    free(a->root);
+    free(a->state);
+    layout_work_done(&a->work);
+}
+
+/* The status of a change that failed and was undone. */
+static int status_of(const struct session *s, const struct err *e)
+{
+    int status = verb_fail(s, e);
+    if (e->code == -EBUSY)
+        return LAYOUT_STATUS_BUSY;
+    return e->code == -EAGAIN ? LAYOUT_STATUS_RESET : status;
+}
+
+static int no_daemon(const struct session *s)
+{
+    struct client *c = NULL;
+    struct err e = ERR_INIT;
+    int r = client_open(s->root, &c, &e);
+    client_close(c);
+    if (r == -EHOSTDOWN)
+        return STATUS_OK;
+    if (r < 0)
+        return verb_fail(s, &e);
+    verb_note("divvyd runs and has the cards. This version changes layouts only without it: stop "
+              "divvyd (running jobs go on), apply, and start it again; 'divvy layout plan' works "
+              "now");
+    return STATUS_REFUSED;
+}
+
+static int look(struct applying *a)
+{
+    AUTO(snapshot) struct snapshot snapshot = SNAPSHOT_INIT;
+    struct err e = ERR_INIT;
+    int r = driver_snapshot(a->driver, NULL, 0, &snapshot, &e);
+    if (r < 0)
+        return verb_fail(a->session, &e);
+    layout_work_forget(&a->work);
+    inventory_from_snapshot(&snapshot, &a->work.inv);
+    if (holders_mark(a->root, &a->work.inv, &e) < 0)
+        return verb_fail(a->session, &e);
+    return layout_work_plan(&a->work, a->session);
+}
+
+/* ---- a change that was cut short ---- */
+
+static int finish(struct applying *a, struct journal *take_journal, struct apply *change,
+                  struct err *e)
+{
+    AUTO(snapshot) struct snapshot snapshot = SNAPSHOT_INIT;
+    int r = driver_snapshot(a->driver, NULL, 0, &snapshot, e);
+    if (r == 0)
+        r = apply_recover(change, &snapshot, e);
+    if (r == 0 || r == -ESTALE)
+        r = apply_run(change, a->driver, take_journal, e);
+    if (apply_next(change)) { /* not over: the next start goes on */
+        journal_close(take_journal);
+        return r;
+    }
+    int removed = journal_finish(take_journal, r < 0 ? NULL : e);
+    return r < 0 ? r : removed;
+}
+
+static int lock(struct applying *a, const char *uuid, struct err *e)
+{
+    a->locks[a->lock_count] = (struct card_lock)CARD_LOCK_INIT;
+    int r = card_lock_take(&a->locks[a->lock_count], NULL, uuid, "divvy layout apply", e);
+    a->lock_count += r == 0;
+    return r;
+}
+
+/* Cards of a change that was cut short, first: the wish is then planned on what came of it. */
+static int resume(struct applying *a)
+{
+    struct err e = ERR_INIT;
+    struct apply change;
+    struct journal *j = NULL;
+    int r = journal_resume(a->state, &change, &j, &e);
+    if (r == -ENOENT)
+        return STATUS_OK;
+    if (r < 0)
+        return verb_fail(a->session, &e);
+    verb_note("an earlier change was cut short; it is finished first");
+    r = finish(a, j, &change, &e);
+    apply_done(&change);
+    if (r == -ENOTRECOVERABLE)
+        return verb_fail(a->session, &e);
+    if (r < 0 && change.state != APPLY_ROLLED_BACK)
+        return status_of(a->session, &e);
+    if (r < 0)
+        verb_note("%s", e.text);
+    return STATUS_OK;
+}
+
+/* ---- this one ---- */
+
+static int lock_cards(struct applying *a)
+{
+    struct err e = ERR_INIT;
+    a->locks = mem_new((a->work.inv.card_count + 1) * sizeof *a->locks);
+    for (size_t i = 0; i < a->work.inv.card_count; i++)
+        if (a->work.inv.cards[i].card.uuid[0] && lock(a, a->work.inv.cards[i].card.uuid, &e) < 0)
+            return status_of(a->session, &e);
+    return STATUS_OK;
+}
+
+static int start(struct applying *a)
+{
+    struct err e = ERR_INIT;
+    a->root = client_root(a->session->root);
+    a->state = file_under(a->root, "/var/lib/divvy");
+    if (cards_open_driver(&a->driver, &e) < 0)
+        return verb_fail(a->session, &e);
+    int status = look(a);
+    if (status == STATUS_OK)
+        status = lock_cards(a);
+    if (status == STATUS_OK && file_mkdirs(a->state, 0755, &e) < 0)
+        status = verb_fail(a->session, &e);
+    if (status == STATUS_OK)
+        status = resume(a);
+    return status == STATUS_OK ? look(a) : status; /* as it is under the locks */
+}
+
+/* Nothing is begun while any card's wish can never be. */
+static bool is_refused(int status)
+{
+    return status != STATUS_OK && status != LAYOUT_STATUS_DIFFERS && status != LAYOUT_STATUS_BUSY;
+}
+
+static void collect(const struct applying *a, struct plan *ret, size_t *ret_cards,
+                    uint32_t *ret_destroyed, uint32_t *ret_moved, bool *ret_turns)
+{
+    for (size_t i = 0; i < a->work.inv.card_count; i++) {
+        const struct layout_change *ch = &a->work.changes[i];
+        if (!a->work.wishes[i] || ch->verdict != LAYOUT_TO_DO)
+            continue;
+        for (size_t k = 0; k < ch->steps.count; k++)
+            plan_add_step(ret, &ch->steps.steps[k]);
+        *ret_cards += 1;
+        *ret_destroyed += ch->destroyed;
+        *ret_moved += ch->moved;
+        *ret_turns = *ret_turns || ch->turn >= 0;
+    }
+}
+
+static bool said_yes(void)
+{
+    char answer[16] = "";
+    (void)fputs("Apply? [y/N] ", stderr);
+    (void)fflush(stderr);
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static int agree(const struct applying *a, uint32_t destroyed, uint32_t moved, bool turns)
+{
+    if (moved && !a->call->move_idle) {
+        verb_note("%u idle slice%s would be made again at another place and get another UUID; "
+                  "--allow-move-idle allows it",
+                  moved, moved == 1 ? "" : "s");
+        return STATUS_REFUSED;
+    }
+    if (a->call->yes || (!destroyed && !turns))
+        return STATUS_OK;
+    if (!isatty(STDIN_FILENO)) {
+        verb_note("this %s, and there is nobody to ask; --yes does it without asking",
+                  destroyed ? "destroys idle slices" : "changes a card's MIG mode");
+        return STATUS_REFUSED;
+    }
+    if (said_yes())
+        return STATUS_OK;
+    verb_note("nothing was changed");
+    return STATUS_REFUSED;
+}
+
+static int carry_out(struct applying *a, const struct plan *p)
+{
+    struct err e = ERR_INIT;
+    struct apply change;
+    struct journal *j = NULL;
+    apply_init(&change, p);
+    int r = journal_create(a->state, &change, &j, &e);
+    if (r == 0)
+        r = apply_run(&change, a->driver, j, &e);
+    if (j && apply_next(&change))
+        journal_close(j); /* the journal could not be written: the next start goes on */
+    else if (j)
+        r = journal_finish(j, r < 0 ? NULL : &e) < 0 && r == 0 ? e.code : r;
+    bool reset = change.reset.kind == STEP_RESET && change.state != APPLY_DONE;
+    apply_done(&change);
+    if (r == 0)
+        return STATUS_OK;
+    int status = status_of(a->session, &e);
+    return reset && r != -ENOTRECOVERABLE ? LAYOUT_STATUS_RESET : status;
+}
+
+static void draw(const struct applying *a)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    if (a->session->json)
+        return; /* once, at the end */
+    layout_draw(&a->work, &a->session->screen, &t);
+    (void)verb_print(&t); /* the change is worth more than its picture */
+}
+
+/* One go: what can be done now. STATUS_OK: look again at what is left. */
+static int change_now(struct applying *a)
+{
+    AUTO(plan) struct plan p = PLAN_INIT;
+    size_t cards = 0;
+    uint32_t destroyed = 0, moved = 0;
+    bool turns = false;
+    collect(a, &p, &cards, &destroyed, &moved, &turns);
+    if (!p.count)
+        return STATUS_OK;
+    int status = agree(a, destroyed, moved, turns);
+    if (status == STATUS_OK)
+        status = carry_out(a, &p);
+    if (status == STATUS_OK)
+        a->changed += cards;
+    return status == STATUS_OK ? look(a) : status;
+}
+
+static void add_result(const struct applying *a, struct text *t)
+{
+    for (size_t i = 0; i < a->work.inv.card_count; i++) {
+        const struct card *c = &a->work.inv.cards[i].card;
+        for (size_t k = 0; a->work.wishes[i] && k < c->slice_count; k++) {
+            address_add(t, c, &c->slices[k]);
+            text_addf(t, "  %s\n", c->slices[k].uuid[0] ? c->slices[k].uuid : "-");
+        }
+    }
+}
+
+static int report(const struct applying *a)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    int left = layout_work_status(&a->work);
+    int printed;
+    if (a->session->json) {
+        auto_json json_t *j = layout_json(&a->work);
+        json_put_u64(j, "changed", a->changed);
+        json_put(j, "layout", layout_export_json(&a->work.inv));
+        printed = verb_print_json(j);
+    } else {
+        if (left == STATUS_OK && a->changed)
+            add_result(a, &t);
+        text_addf(&t, "%s\n",
+                  left != STATUS_OK ? "Not all of it is done: the others are in use."
+                  : a->changed      ? "Done."
+                                    : "All is as wanted; nothing was changed.");
+        printed = verb_print(&t);
+    }
+    if (printed != STATUS_OK || left == STATUS_OK)
+        return printed;
+    return a->changed ? LAYOUT_STATUS_PARTIAL : left;
+}
+
+static int wait_and_change(struct applying *a)
+{
+    const struct timespec pause = { .tv_sec = LOOK_AGAIN_S };
+    int status = change_now(a);
+    while (status == STATUS_OK && a->call->wait &&
+           layout_work_status(&a->work) == LAYOUT_STATUS_BUSY) {
+        driver_release(a->driver);     /* whoever waits must not hold a card himself */
+        (void)nanosleep(&pause, NULL); /* woken early: looked early */
+        status = look(a);
+        if (status == STATUS_OK)
+            status = change_now(a);
+    }
+    return status;
+}
+
+int layout_apply(struct session *s, const struct layout_call *call)
+{
+    AUTO(applying) struct applying a = { .session = s, .call = call };
+    int status = layout_work_read(&a.work, s, call);
+    if (status == STATUS_OK)
+        status = layout_work_choose(&a.work, s, call);
+    if (status == STATUS_OK)
+        status = no_daemon(s);
+    if (status == STATUS_OK)
+        status = start(&a);
+    if (status != STATUS_OK)
+        return status;
+    draw(&a);
+    status = layout_work_status(&a.work);
+    if (is_refused(status)) {
+        if (s->json)
+            (void)report(&a); /* the status says more */
+        verb_note("nothing was changed");
+        return status;
+    }
+    status = wait_and_change(&a);
+    return status == STATUS_OK ? report(&a) : status;
+}

@@ -1,0 +1,323 @@
+"""Layouts: from a file to the cards and back, without a daemon."""
+import fcntl
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+import harness
+
+DIFFERS, INVALID, IMPOSSIBLE, BUSY, RESET, PARTIAL = range(10, 16)
+
+LAB = """
+cards:
+  - card: gpu0
+    slices: {1g.10gb: 2, 2g.20gb: 1, 3g.40gb: 1}
+  - card: gpu1
+    slices: [2g.20gb@0, 1c.3g.40gb@4.0, 1c.3g.40gb@4.1]
+"""
+
+
+def layout(box, word, text, *options, name="lab.yaml", check=True, **more):
+    path = box.folder / name
+    path.write_text(text)
+    return box.divvy.run("layout", word, path, *options, check=check, **more)
+
+
+def apply(box, text, *options, status=0, **more):
+    done = layout(box, "apply", text, "--yes", *options, check=False, **more)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+def slices(box):
+    """Addresses as divvy sees them, with their UUIDs."""
+    return {piece["address"]: piece["uuid"]
+            for card in box.divvy.json("gpus")["cards"] for piece in card["slices"] or ()}
+
+
+def places(box):
+    return sorted(slices(box))
+
+
+def hold(box, uuid):
+    """A process on a slice or card; ended by the caller."""
+    probe = subprocess.Popen([harness.PROGRAMS / "divvy-probe", "--mem", "1G", "--seconds", "120"],
+                             env={**box.machine.env, "CUDA_VISIBLE_DEVICES": uuid},
+                             stdout=subprocess.DEVNULL)
+    harness.until(lambda: any(card["processes"] for card in box.divvy.json("gpus")["cards"]),
+                  "the process is on the card")
+    return probe
+
+
+def end(probe):
+    probe.kill()
+    probe.wait()
+
+
+def faults(box):
+    return json.dumps(box.machine.status())
+
+
+@pytest.mark.smoke
+def test_a_file_becomes_a_layout_and_twice_is_once(box, machine):
+    assert layout(box, "plan", LAB, check=False).returncode == DIFFERS
+    done = apply(box, LAB)
+    first = slices(box)
+    assert sorted(first) == ["gpu0/1g.10gb@2", "gpu0/1g.10gb@3", "gpu0/2g.20gb@0", "gpu0/3g.40gb@4",
+                             "gpu1/1c.3g.40gb@4.0", "gpu1/1c.3g.40gb@4.1", "gpu1/2g.20gb@0"]
+    assert all(uuid in done.stdout for uuid in first.values())
+    assert layout(box, "plan", LAB).returncode == 0
+    for card in ("gpu0", "gpu1"):  # the first creation would use it up
+        machine.sim("fault", card, "create-fails:1")
+    before = faults(box)
+    assert "nothing was changed" in apply(box, LAB).stdout
+    assert slices(box) == first and faults(box) == before
+
+
+def test_check_needs_no_hardware(box):
+    none = {"DIVVY_NVML": "/none"}
+    done = layout(box, "check", LAB, "--board", "a100-80gb:2", env=none)
+    assert "3g.40gb@4" in done.stdout
+    done = layout(box, "check", "cards:\n- {card: gpu0, slices: {1g.10gb: 4, 1g.5gb: 3}}\n",
+                  "--board", "a100-40gb", check=False, env=none)
+    assert done.returncode == IMPOSSIBLE and "needs 11 of 8 memory units" in done.stdout
+    done = layout(box, "check", "cards:\n- {card: gpu0, slices: {1g.10gb: 3, 1g.5gb: 2}}\n",
+                  "--board", "a100-40gb", env=none)
+    assert done.returncode == 0
+    done = layout(box, "check", LAB, env=none)
+    assert "a100-80gb" in done.stdout and "h100-80gb-sxm" in done.stdout
+
+
+def test_faults_of_the_file_are_told_with_their_place(box, machine):
+    done = layout(box, "plan", "cards:\n- card: gpu0\n  slices: [1g.10gb@x]\n", check=False)
+    assert done.returncode == INVALID and "lab.yaml:3:12:" in done.stderr
+    done = layout(box, "plan", "cards:\n- {card: gpu5, mode: whole}\n", check=False)
+    assert done.returncode == INVALID and "there is gpu0, gpu1" in done.stderr
+
+
+def test_an_unknown_profile_touches_nothing(box, machine):
+    apply(box, "cards:\n- {card: gpu0, slices: {1g.10gb: 7}}\n")
+    before = slices(box)
+    done = apply(box, "cards:\n- {card: gpu0, slices: {1g.5gb: 7}}\n", status=INVALID)
+    assert "1g.10gb+me" in done.stdout and "Nearest: 1g.10gb" in done.stdout
+    assert slices(box) == before
+
+
+def test_what_is_busy_keeps_its_identity(box):
+    box.machine.up("a100-40gb")
+    apply(box, "cards:\n- {card: gpu0, slices: [2g.10gb@0, 1g.5gb@2, 3g.20gb@4]}\n")
+    before = slices(box)
+    probe = hold(box, before["gpu0/1g.5gb@2"])
+    try:
+        apply(box, "cards:\n- {card: gpu0, slices: {1g.5gb: 7}}\n")
+        after = slices(box)
+        assert len(after) == 7 and after["gpu0/1g.5gb@2"] == before["gpu0/1g.5gb@2"]
+        done = apply(box, "cards:\n- {card: gpu0, slices: [7g.40gb]}\n", status=BUSY)
+        assert f"gpu0/1g.5gb@2 (pid {probe.pid} divvy-probe)" in done.stdout
+        assert slices(box) == after
+    finally:
+        end(probe)
+
+
+def test_wait_waits_for_who_is_in_the_way(box, machine):
+    apply(box, "cards:\n- {card: gpu0, slices: [1g.10gb@6]}\n")
+    probe = hold(box, slices(box)["gpu0/1g.10gb@6"])
+    path = box.folder / "wait.yaml"
+    path.write_text("cards:\n- {card: gpu0, slices: [7g.80gb]}\n")
+    waiting = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--wait", "-y"],
+                               env=box.divvy.env, stdout=subprocess.PIPE, text=True)
+    try:
+        said = waiting.stdout.readline()
+        assert "wait" in said and waiting.poll() is None
+        end(probe)
+        assert waiting.wait(harness.PATIENCE) == 0
+        assert places(box) == ["gpu0/7g.80gb@0"]
+    finally:
+        waiting.kill()
+        waiting.wait()
+        waiting.stdout.close()
+
+
+def test_the_other_card_is_not_touched(box, machine):
+    apply(box, "cards:\n- {card: gpu0, slices: [3g.40gb@0, 3g.40gb@4]}\n")
+    before = slices(box)
+    probe = hold(box, before["gpu0/3g.40gb@0"])
+    try:
+        apply(box, "cards:\n- {card: gpu1, slices: {1g.10gb: 7}}\n")
+        after = slices(box)
+        assert before.items() <= after.items() and len(after) == len(before) + 7
+        both = ("cards:\n- {card: gpu0, slices: [7g.80gb]}\n"
+                "- {card: gpu1, slices: [7g.80gb]}\n")
+        apply(box, both, status=PARTIAL)
+        assert places(box) == ["gpu0/3g.40gb@0", "gpu0/3g.40gb@4", "gpu1/7g.80gb@0"]
+    finally:
+        end(probe)
+
+
+def test_a_card_without_mig_among_others(box):
+    box.machine.up("a100-80gb", "rtx4090")
+    everywhere = "cards:\n- {card: all, slices: {1g.10gb: 7}}\n"
+    apply(box, everywhere)
+    assert len(places(box)) == 7
+    before = slices(box)
+    box.machine.sim("fault", "gpu0", "create-fails:1")
+    apply(box, everywhere)
+    assert slices(box) == before
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("nth", range(1, 9))
+def test_a_failure_restores_what_was(box, machine, nth):
+    """Each creation fails once: instances and what is in them in turn."""
+    apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0, 2g.20gb@2, 1g.10gb@5]}\n")
+    before = places(box)
+    machine.sim("fault", "gpu0", f"create-fails:{nth}")
+    done = apply(box, "cards:\n- {card: gpu0, slices: [1g.10gb@5, 1g.10gb@6, 1g.20gb@0, 1g.20gb@2, "
+                      "1g.10gb@4]}\n", status=1)
+    assert "everything is as it was before" in done.stderr
+    assert places(box) == before
+    assert not list((box.divvy.root / "var/lib/divvy").glob("*.journal"))
+
+
+def test_a_destroy_that_lies_is_found_out(box, machine):
+    apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0]}\n")
+    machine.sim("fault", "gpu0", "destroy-lies")
+    done = apply(box, "cards:\n- {card: gpu0, slices: [4g.40gb]}\n", status=1)
+    assert "still there" in done.stderr
+
+
+def test_moving_what_is_idle_must_be_allowed(box, machine):
+    apply(box, "cards:\n- {card: gpu0, slices: [1g.10gb@0]}\n")
+    wish = "cards:\n- {card: gpu0, slices: [1g.10gb, 4g.40gb]}\n"
+    before = slices(box)
+    done = apply(box, wish, status=1)
+    assert "--allow-move-idle" in done.stderr and slices(box) == before
+    apply(box, wish, "--allow-move-idle")
+    assert "gpu0/4g.40gb@0" in places(box)
+
+
+def test_nobody_is_asked_where_nobody_is(box, machine):
+    done = layout(box, "apply", LAB, check=False)
+    assert done.returncode == 1 and "--yes" in done.stderr and not places(box)
+
+
+def test_a_terminal_is_asked(box, machine):
+    path = box.folder / "lab.yaml"
+    path.write_text(LAB)
+    drawn = harness.on_terminal([harness.PROGRAMS / "divvy", "layout", "apply", path],
+                                box.divvy.env, enough=lambda seen: "[y/N]" in seen)
+    assert "Apply? [y/N]" in drawn and not places(box)
+
+
+def test_what_is_exported_comes_back(box, machine):
+    apply(box, LAB)
+    first = places(box)
+    exported = box.divvy.run("layout", "export").stdout
+    as_json = box.divvy.run("layout", "export", "--json").stdout
+    machine.sim("reboot")
+    assert not places(box)
+    apply(box, exported)
+    assert places(box) == first
+    assert layout(box, "plan", as_json).returncode == 0
+
+
+def test_whole_again(box, machine):
+    apply(box, LAB)
+    apply(box, "cards:\n- {card: all, mode: whole}\n")
+    assert not any(card["mig_now"] for card in box.divvy.json("gpus")["cards"])
+
+
+def test_a_daemon_keeps_its_cards(box, divvy):
+    done = apply(box, LAB, status=1)
+    assert "divvyd" in done.stderr and not places(box)
+    assert layout(box, "plan", LAB, check=False).returncode == DIFFERS
+
+
+def test_what_a_job_holds_without_a_daemon_is_busy(box, divvy):
+    job = divvy.submit("--slice", "2g.20gb", "-o", box.folder / "out", "--", "sleep",
+                       "120")
+    place = divvy.wait_state(job, "running")["place"][0]
+    divvy.kill()
+    wish = "cards:\n- {card: gpu%d, slices: [7g.80gb]}\n" % place["gpu"]
+    done = apply(box, wish, status=BUSY)
+    assert f"(#{job} " in done.stdout
+    divvy.start()
+    divvy.run("cancel", job)
+    divvy.wait(job)
+
+
+@pytest.mark.smoke
+def test_one_writer(box, machine):
+    """A second one is told who has the card."""
+    apply(box, "cards:\n- {card: gpu0, slices: [1g.10gb]}\n")
+    path = next(machine.folder.glob("root/run/divvy-cards/*"))
+    with open(path, "r+", encoding="utf-8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write("somebody else (pid 7)\n")
+        held.flush()
+        done = apply(box, "cards:\n- {card: gpu0, slices: []}\n", status=BUSY)
+    assert "somebody else (pid 7)" in done.stderr
+
+
+def journal(box):
+    path = box.divvy.root / "var/lib/divvy/apply.journal"
+    try:
+        return path.read_text().count("\n")
+    except FileNotFoundError:
+        return 0
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3, 5, 8, 11, 14])
+def test_killed_and_run_again(box, machine, lines):
+    """Killed when the journal has so many lines: the same end, whatever was under way."""
+    apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0, 1g.10gb@3, 3g.40gb@4]}\n")
+    kept = slices(box)["gpu0/3g.40gb@4"]
+    machine.sim("fault", "gpu0", "slow:15")
+    path = box.folder / "next.yaml"
+    path.write_text("cards:\n- {card: gpu0, slices: [1g.20gb@0, 1g.20gb@2, 3g.40gb@4]}\n")
+    change = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--yes"],
+                              env=box.divvy.env, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    harness.until(lambda: journal(box) >= lines or change.poll() is not None,
+                  "the change is under way", every=0.001)
+    assert change.poll() is None, "it was over before it could be killed"
+    os.kill(change.pid, signal.SIGKILL)
+    change.wait()
+    machine.sim("fault", "gpu0", "none")
+    done = box.divvy.run("layout", "apply", path, "--yes")
+    assert "cut short" in done.stderr
+    after = slices(box)
+    assert sorted(after) == ["gpu0/1g.20gb@0", "gpu0/1g.20gb@2", "gpu0/3g.40gb@4"]
+    assert after["gpu0/3g.40gb@4"] == kept
+    assert journal(box) == 0
+
+
+MIG_PARTED = """
+version: v1
+mig-configs:
+  balanced:
+    - devices: [0]
+      device-filter: ["0x20B210DE", "0x20B510DE"]
+      mig-enabled: true
+      mig-devices: {"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}
+    - devices: [1]
+      mig-enabled: false
+  sevenths:
+    - devices: all
+      mig-enabled: true
+      mig-devices: {"1g.10gb": 7}
+"""
+
+
+def test_files_of_mig_parted_are_understood(box, machine):
+    done = layout(box, "check", MIG_PARTED)
+    assert "balanced" in done.stdout and "sevenths" in done.stdout
+    done = layout(box, "plan", MIG_PARTED, check=False)
+    assert done.returncode == 2 and "balanced, sevenths" in done.stderr
+    apply(box, MIG_PARTED, "--label", "sevenths")
+    assert len(places(box)) == 14
+    apply(box, MIG_PARTED, "--label", "balanced", "--allow-move-idle")
+    assert len(places(box)) == 4
