@@ -42,8 +42,10 @@ static void set_trouble(struct attempt *a, enum exit_kind kind, const char *text
 static void enter_clearing(struct attempt *a)
 {
     bool settle = a->spec->job.container.image && !a->killed_us && tree_populated(&a->tree);
+    /* Told to end, what goes on without its runtime keeps the grace that it was given. */
+    if (!settle || a->stage != STAGE_ENDING)
+        a->next_us = boot_us() + (settle ? SETTLE_US : 0); /* look and kill at once */
     a->stage = STAGE_CLEARING;
-    a->next_us = boot_us() + (settle ? SETTLE_US : 0); /* else look and kill at once */
 }
 
 /* Nothing of the user's has run: the held children end when they are let go. */

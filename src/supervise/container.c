@@ -16,6 +16,7 @@
 #define INIT_PROGRAM "/usr/libexec/podman/catatonit"
 #define USUAL_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define CLEAR_WAIT_S 20
+#define CLEAR_TRIES 3 /* podman's first try on what was killed brings its record up to date */
 
 /* ---- what there is ---- */
 
@@ -326,20 +327,20 @@ char **container_environment(char **take_env, const struct jobdir_spec *s, unsig
 
 /* ---- clearing ---- */
 
-/* True when it has ended in time. */
-static bool wait_for(pid_t pid)
+/* Its status; -ETIMEDOUT when it has not ended in time. */
+static int wait_for(pid_t pid)
 {
     int64_t end_us = clock_now().boot_us + CLEAR_WAIT_S * CLOCK_SECOND;
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     for (;;) {
-        pid_t got = waitpid(pid, NULL, WNOHANG);
-        if (got != 0)
-            return true;
+        int status = 0;
+        if (waitpid(pid, &status, WNOHANG) != 0)
+            return status;
         int64_t left_us = end_us - clock_now().boot_us;
         if (left_us <= 0)
-            return false;
+            return -ETIMEDOUT;
         struct timespec wait = { .tv_sec = left_us / CLOCK_SECOND,
                                  .tv_nsec = left_us % CLOCK_SECOND * 1000 };
         (void)sigtimedwait(&child, NULL, &wait); /* whatever it was: look */
@@ -367,10 +368,14 @@ static int clear_task(const struct jobdir_spec *s, unsigned task, const struct t
     strv_free(words);
     if (r < 0)
         return r;
-    if (!wait_for(process.pid)) {
+    int status = wait_for(process.pid);
+    if (status < 0) {
         tree_signal(t, SIGKILL);
         (void)waitpid(process.pid, NULL, 0);
         r = err_set(e, -ETIMEDOUT, "it took longer than %d s", CLEAR_WAIT_S);
+    } else if (status > 0) {
+        r = err_set(e, -EAGAIN, "%s rm ended with %d", h->runtime,
+                    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     }
     (void)payload_report(&process, &ignored); /* closes */
     return r;
@@ -382,8 +387,12 @@ void container_clear(const struct jobdir_spec *s, const struct tree *t)
     AUTO(container_host) struct container_host h = CONTAINER_HOST_INIT;
     if (container_find(&s->job.container, &h, &e) < 0)
         return; /* then none was started */
-    for (unsigned i = 0; i < s->task_count; i++)
-        if (clear_task(s, i, t, &h, &e) < 0)
+    for (unsigned i = 0; i < s->task_count; i++) {
+        int r = -EAGAIN;
+        for (int k = 0; r == -EAGAIN && k < CLEAR_TRIES; k++)
+            r = clear_task(s, i, t, &h, &e);
+        if (r < 0)
             log_line(LOG_WARN, "what is left of the container of task %u was not removed: %s", i,
                      e.text);
+    }
 }

@@ -38,7 +38,6 @@ static int start(struct visitor *w, const struct jobdir_spec *spec, const struct
     own.job.argv = visit->argv;
     own.job.env = with_term(spec->job.env, visit->term);
     own.job.script = NULL;
-    own.job.container = (struct job_container){ .image = NULL }; /* beside it, not in it */
     own.job.pty = w->attach.pty;
     own.job.attached = true; /* streams come with the release */
     int r = payload_spawn(&p, &w->process, e);
