@@ -34,6 +34,10 @@ static const struct argp_option table[] = {
     { "account", 'A', "NAME", 0, "whose share it is charged to", 2 },
     { "time", 't', "LIMIT", 0,
       "end it after 90m, 2h, 1-12:00:00 …; short limits start sooner (backfill)", 2 },
+    { "mem", KEY(OPT_MEM), "SIZE", 0,
+      "a task that uses more memory than this is ended (default: no limit)", 2 },
+    { "cpus", KEY(OPT_CPUS), "N", 0,
+      "CPU time of each task, as in 4 or 1.5, on CPUs near its card (default: no limit)", 2 },
     { "signal", KEY(OPT_SIGNAL), "SIGNAL[@TIME]", 0,
       "send this to every process of the job TIME (default 60s) before --time ends it", 2 },
     { "output", 'o', "FILE", 0,
@@ -465,6 +469,33 @@ static int read_container(const struct job_options *o, struct job_container *c, 
 
 /* ---- the rest ---- */
 
+/* "4", "1.5", "0.25": in thousandths. */
+static int parse_cpus(const char *words, uint32_t *ret, struct err *e)
+{
+    char *end = NULL;
+    errno = 0;
+    double n = strtod(words, &end);
+    bool plain = words[strspn(words, "0123456789.")] == '\0'; /* no sign, exponent or nan */
+    if (!plain || end == words || *end || errno || n < 0.001 || n * 1000 > JOB_CPU_MILLI_MAX)
+        return err_set(e, -EINVAL, "--cpus: '%.32s' is no number of CPUs, as 4 or 1.5 are", words);
+    *ret = (uint32_t)(n * 1000 + 0.5);
+    return 0;
+}
+
+static int read_limits(const struct job_options *o, struct job_spec *s, struct err *e)
+{
+    const struct job_option_value *mem = &o->values[OPT_MEM];
+    const struct job_option_value *cpus = &o->values[OPT_CPUS];
+    int r = 0;
+    if (mem->words)
+        r = wrong(mem, text_parse_size(mem->words, "--mem", &s->mem_bytes, e), e);
+    if (r == 0 && mem->words && s->mem_bytes < JOB_MEM_MIN)
+        r = wrong(mem, err_set(e, -EINVAL, "--mem: less than 1M leaves no room to start"), e);
+    if (r == 0 && cpus->words)
+        r = wrong(cpus, parse_cpus(cpus->words, &s->cpu_milli, e), e);
+    return r;
+}
+
 static char *join(const char *dir, const char *path)
 {
     if (path[0] == '/')
@@ -562,6 +593,8 @@ int job_options_spec(const struct job_options *o, const struct submit_place *whe
     int r = read_request(o, &s.request, e);
     if (r == 0)
         r = read_texts(o, where, &s, e);
+    if (r == 0)
+        r = read_limits(o, &s, e);
     if (r == 0)
         r = read_env(&o->values[OPT_ENV], where->environ_, &env, e);
     if (r == 0)

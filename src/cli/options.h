@@ -36,6 +36,8 @@ enum job_option {
     OPT_ACCOUNT,
     OPT_TIME,
     OPT_OUTPUT,
+    OPT_MEM,
+    OPT_CPUS,
     OPT_SIGNAL,
     OPT_ENV,
     OPT_CHDIR,

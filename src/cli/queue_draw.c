@@ -178,6 +178,31 @@ static void rows_who(struct table *t, const struct job_view *v)
     row(t, "limit", v->limit_us ? limit.buf : "none");
 }
 
+/* What was asked for and what the kernel took of it are two things. */
+static void add_limit(struct text *t, const struct job_view *v, const char *words, int bit)
+{
+    text_addf(t, "%s%s%s", t->len ? ", " : "", words,
+              v->enforced >= 0 && !(v->enforced & bit) ? " (not held here)" : "");
+}
+
+static void rows_limits(struct table *t, const struct job_view *v)
+{
+    AUTO(text) struct text limits = TEXT_INIT;
+    if (v->mem_bytes) {
+        AUTO(text) struct text size = TEXT_INIT;
+        text_add_size(&size, v->mem_bytes);
+        text_add(&size, " of memory");
+        add_limit(&limits, v, size.buf, JOB_ENFORCES_MEMORY);
+    }
+    if (v->cpu_milli) {
+        auto_free char *cpus = text_fmt("%g CPUs", v->cpu_milli / 1000.0);
+        add_limit(&limits, v, cpus, JOB_ENFORCES_CPU);
+    }
+    if (limits.len && v->tasks > 1)
+        text_add(&limits, " for each task");
+    row(t, "may use", limits.buf);
+}
+
 static void rows_where(struct table *t, const struct job_view *v)
 {
     for (size_t i = 0; i < v->place.count; i++) {
@@ -254,6 +279,7 @@ void job_draw(const struct job_view *v, int64_t now_wall_us, const struct screen
     text_add(ret, "\n");
     row(&t, "reason", v->reason);
     rows_who(&t, v);
+    rows_limits(&t, v);
     rows_where(&t, v);
     rows_times(&t, v, now_wall_us);
     rows_end(&t, v);

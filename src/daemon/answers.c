@@ -244,9 +244,11 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
                             .limit_us = j->limit_us,
                             .submit_wall_us = j->submit_wall_us,
                             .start_wall_us = start_wall(a) };
+    v->enforced = -1;
     if (a) {
         v->place = a->place;
         v->exit = a->exit;
+        v->enforced = a->isolation[0] ? a->enforced : -1;
         v->isolation = a->isolation[0] ? a->isolation : NULL;
     }
     if (j->state == JOB_PENDING && explain)
@@ -270,7 +272,8 @@ static void view_row(const struct job_row *row, struct job_view *v)
                             .submit_wall_us = row->submit_wall_us,
                             .start_wall_us = row->last.started_wall_us,
                             .end_wall_us = row->ended_wall_us,
-                            .exit = row->last.exit };
+                            .exit = row->last.exit,
+                            .enforced = -1 };
 }
 
 struct find_row {
@@ -308,6 +311,8 @@ static int add_spec(struct daemon *d, uint64_t id, struct job_view *v, struct er
     v->output = d->view_spec.output;
     v->script = d->view_spec.script;
     v->attached = d->view_spec.attached;
+    v->mem_bytes = d->view_spec.mem_bytes;
+    v->cpu_milli = d->view_spec.cpu_milli;
     return 0;
 }
 

@@ -247,6 +247,18 @@ static void take_exit(struct job *j, const struct job_exit *x, enum job_event ev
     try_clear(j);
 }
 
+/* What holds for every task. */
+static int enforced_limits(const struct jobdir_started *s)
+{
+    int all = s->task_count ? ~0 : 0;
+    for (size_t i = 0; i < s->task_count; i++)
+        all &= (s->tasks[i].memory_enforced ? JOB_ENFORCES_MEMORY : 0) |
+               (s->tasks[i].cpu_enforced ? JOB_ENFORCES_CPU : 0) |
+               (s->tasks[i].cpus_enforced ? JOB_ENFORCES_CPUS : 0) |
+               (s->tasks[i].pids_enforced ? JOB_ENFORCES_PIDS : 0);
+    return all;
+}
+
 static void take_started(struct job *j, int dir)
 {
     struct err e = ERR_INIT;
@@ -260,6 +272,7 @@ static void take_started(struct job *j, int dir)
     a->started_boot_us = this_boot ? s.boot_us : 0;
     a->started_wall_us = s.wall_us;
     memcpy(a->isolation, s.isolation, sizeof a->isolation);
+    a->enforced = enforced_limits(&s);
     struct now at = { .boot_us = a->started_boot_us, .wall_us = s.wall_us };
     if (j->state == JOB_STARTING && turn_write(d) &&
         store_attempt_started(d->store, j->id, a->number, at, &e) < 0)

@@ -92,6 +92,7 @@ struct attempt {
     int64_t exit_seen_boot_us; /* the slices are free after a snapshot younger than this */
     pid_t supervisor;          /* 0: not known */
     char isolation[16];        /* "" until it started */
+    int enforced;              /* enum job_enforced: limits that hold for every task */
     sd_event_source *watch;    /* inotify on its folder */
 };
 

@@ -305,6 +305,8 @@ int job_spec_check(const struct job_spec *s, struct err *e)
     if (s->limit_us < 0)
         return err_set(e, -EINVAL, "the time limit is negative");
     r = check_utf8(s, e);
+    if (r == 0 && s->mem_bytes && s->mem_bytes < JOB_MEM_MIN)
+        return err_set(e, -EINVAL, "a limit of less than 1M of memory leaves no room to start");
     if (r == 0 && s->limit_us)
         r = job_warning_check(&s->warning, s->limit_us, e);
     if (r == 0)

@@ -21,7 +21,9 @@
 #define JOB_ACCOUNT_MAX 64
 #define JOB_ARGS_MAX 4096      /* arguments of a command */
 #define JOB_COMMAND_MAX 131072 /* bytes of all arguments together */
-#define JOB_ENV_MAX 131072     /* bytes of the environment */
+#define JOB_CPU_MILLI_MAX 65536000
+#define JOB_MEM_MIN 1048576 /* less than a MiB starts nothing */
+#define JOB_ENV_MAX 131072  /* bytes of the environment */
 
 enum job_state {
     JOB_PENDING = 0,
@@ -130,6 +132,8 @@ struct job_spec {
     char *account;
     struct request request;
     int64_t limit_us;               /* wall time limit; 0: none */
+    uint64_t mem_bytes;             /* limit of memory of each task; 0: none */
+    uint32_t cpu_milli;             /* and of CPU time, 1000: one CPU; 0: none */
     struct job_warning warning;     /* a signal before that limit */
     char **argv;                    /* NULL-terminated, at least one */
     char **env;                     /* NULL-terminated "NAME=value" */

@@ -207,6 +207,10 @@ json_t *job_spec_to_json(const struct job_spec *s, bool with_env)
     json_put_text(j, "account", s->account);
     json_put(j, "request", request_to_json(&s->request));
     json_put_i64(j, "limit_us", s->limit_us);
+    if (s->mem_bytes)
+        json_put_u64(j, "mem_bytes", s->mem_bytes);
+    if (s->cpu_milli)
+        json_put_u64(j, "cpu_milli", s->cpu_milli);
     if (s->warning.signal) {
         json_put_text(j, "signal", signal_word(s->warning.signal));
         json_put_i64(j, "signal_before_us", s->warning.before_us);
@@ -265,6 +269,8 @@ static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, str
     read_spec_strings(&f, &s);
     read_spec_bind(&f, &s);
     s.limit_us = fields_i64(&f, "limit_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    s.mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    s.cpu_milli = (uint32_t)fields_u64(&f, "cpu_milli", FIELD_OPTIONAL, 0, JOB_CPU_MILLI_MAX, 0);
     read_spec_warning(&f, &s);
     s.keep_going = fields_bool(&f, "keep_going", false);
     s.keep_on_hangup = fields_bool(&f, "keep_on_hangup", false);

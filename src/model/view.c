@@ -69,6 +69,30 @@ static void put_private(json_t *j, const struct job_view *v)
     json_put_text(j, "script", v->script);
 }
 
+static const char *const enforced_words[] = { "memory", "cpu", "cpus", "pids" };
+#define ENFORCED (sizeof enforced_words / sizeof *enforced_words)
+
+static void put_limits(json_t *j, const struct job_view *v)
+{
+    json_t *held = v->enforced < 0 ? json_null() : json_array();
+    for (size_t i = 0; v->enforced > 0 && i < ENFORCED; i++)
+        if (v->enforced & 1 << i)
+            (void)json_array_append_new(held, json_string(enforced_words[i]));
+    json_put(j, "mem_bytes", v->mem_bytes ? json_integer((json_int_t)v->mem_bytes) : json_null());
+    json_put(j, "cpu_milli", v->cpu_milli ? json_integer(v->cpu_milli) : json_null());
+    json_put(j, "enforced", held);
+}
+
+static int read_enforced(json_t *list)
+{
+    int bits = list ? 0 : -1;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        for (size_t k = 0; k < ENFORCED; k++)
+            if (text_same(json_string_value(json_array_get(list, i)), enforced_words[k]))
+                bits |= 1 << k;
+    return bits;
+}
+
 json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom)
 {
     json_t *j = json_object();
@@ -93,6 +117,7 @@ json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom)
     json_put(j, "exit", ended ? exit_to_json(&v->exit) : json_null());
     json_put(j, "exit_status", ended ? json_integer(job_exit_status(&v->exit)) : json_null());
     json_put_bool(j, "attached", v->attached);
+    put_limits(j, v);
     json_put_text(j, "isolation", v->isolation);
     if (whom == JOB_VIEW_PRIVATE)
         put_private(j, v);
@@ -143,6 +168,8 @@ static void read_view_words(struct fields *f, struct job_view *v)
     v->end_wall_us = read_time(f, "end_wall_us");
     v->expected_start_wall_us = read_time(f, "expected_start_wall_us");
     v->attached = fields_bool(f, "attached", false);
+    v->mem_bytes = fields_u64(f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    v->cpu_milli = (uint32_t)fields_u64(f, "cpu_milli", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
 }
 
 int job_view_from_json(json_t *j, struct job_view *ret, struct err *e)
@@ -155,6 +182,7 @@ int job_view_from_json(json_t *j, struct job_view *ret, struct err *e)
     json_t *request = fields_object(&f, "request", FIELD_REQUIRED);
     json_t *place = fields_array(&f, "place", FIELD_OPTIONAL, 65536);
     json_t *exit = fields_object(&f, "exit", FIELD_OPTIONAL);
+    v.enforced = read_enforced(fields_array(&f, "enforced", FIELD_OPTIONAL, 16));
     json_t *argv = fields_array(&f, "argv", FIELD_OPTIONAL, JOB_ARGS_MAX);
     int code = fields_close(&f, FIELDS_OPEN);
     if (code == 0)

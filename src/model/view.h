@@ -18,6 +18,14 @@
 #include "model/fields.h"
 #include "model/inventory.h"
 
+/* Limits that the kernel took. */
+enum job_enforced {
+    JOB_ENFORCES_MEMORY = 1 << 0,
+    JOB_ENFORCES_CPU = 1 << 1,
+    JOB_ENFORCES_CPUS = 1 << 2,
+    JOB_ENFORCES_PIDS = 1 << 3,
+};
+
 struct job_view {
     uint64_t id;
     uid_t uid;           /* who submitted it */
@@ -35,7 +43,10 @@ struct job_view {
     int64_t expected_start_wall_us; /* 0: not known, or it did start */
     struct job_exit exit;           /* kind EXIT_NONE while it has not ended */
     bool attached;                  /* a `divvy run` */
-    const char *isolation;          /* "gate", "none" …; NULL: not started */
+    uint64_t mem_bytes;             /* limits of each task that were asked for; 0: none */
+    uint32_t cpu_milli;
+    int enforced;          /* enum job_enforced of what holds now; -1: it does not run */
+    const char *isolation; /* "gate", "none" …; NULL: not started */
     /* What only the owner and operators get to see. */
     const char
         *output; /* as submitted, absolute, with its %j and %t (job_output_path); NULL: none */

@@ -197,6 +197,8 @@ static void spec_random(struct job_spec *s, struct dice *d)
     *s = (struct job_spec){ .name = random_text(d, false), .account = random_text(d, true) };
     s->request = random_request(d);
     s->limit_us = dice_bool(d) ? INT64_MAX : (int64_t)dice_below(d, 1000);
+    s->mem_bytes = dice_bool(d) ? 0 : JOB_MEM_MIN + dice_below(d, 1000);
+    s->cpu_milli = (uint32_t)dice_below(d, 3000);
     if (dice_bool(d))
         s->warning = (struct job_warning){ .signal = SIGUSR1,
                                            .before_us = 1 + (int64_t)dice_below(d, 1000) };
@@ -225,6 +227,8 @@ static void assert_same_spec(const struct job_spec *a, const struct job_spec *b)
     assert_true(text_same(a->account, b->account));
     assert_true(request_same(&a->request, &b->request));
     assert_int_equal(a->limit_us, b->limit_us);
+    assert_int_equal(a->mem_bytes, b->mem_bytes);
+    assert_int_equal(a->cpu_milli, b->cpu_milli);
     assert_int_equal(a->warning.signal, b->warning.signal);
     assert_int_equal(a->warning.before_us, b->warning.before_us);
     assert_same_strv(a->argv, b->argv);
