@@ -107,6 +107,39 @@ static int lock(struct applying *a, const char *uuid, struct err *e)
     return r;
 }
 
+static bool destroys(const struct step *st, const struct card *c, size_t slice)
+{
+    const struct slice *s = &c->slices[slice];
+    return (st->kind == STEP_CI_DESTROY || st->kind == STEP_GI_DESTROY) &&
+           strcmp(st->card_uuid, c->uuid) == 0 && st->start == s->start &&
+           st->profile_id == s->profile_id;
+}
+
+/*
+ * Since it was cut short a daemon may have run, and jobs may hold what a step that is left would
+ * destroy, without any process on it that the driver would refuse for.
+ */
+static bool is_held(const struct applying *a, const struct apply *change)
+{
+    const struct plan *list = change->state == APPLY_GOING ? &change->plan : &change->back;
+    size_t from = change->state == APPLY_GOING ? change->at : change->back_at;
+    for (size_t n = from; n < list->count; n++)
+        for (size_t i = 0; i < a->work.inv.card_count; i++) {
+            const struct inventory_card *c = &a->work.inv.cards[i];
+            for (size_t k = 0; k < c->card.slice_count; k++) {
+                AUTO(text) struct text t = TEXT_INIT;
+                if (c->slices[k].hold.kind == HOLD_NONE || !destroys(&list->steps[n], &c->card, k))
+                    continue;
+                address_add(&t, &c->card, &c->card.slices[k]);
+                verb_note("an earlier change was cut short, and would go on by destroying %s, "
+                          "which is in use by now; it is finished when that ends",
+                          t.buf);
+                return true;
+            }
+        }
+    return false;
+}
+
 /* Cards of a change that was cut short, first: the wish is then planned on what came of it. */
 static int resume(struct applying *a)
 {
@@ -118,6 +151,11 @@ static int resume(struct applying *a)
         return STATUS_OK;
     if (r < 0)
         return verb_fail(a->session, &e);
+    if (is_held(a, &change)) {
+        apply_done(&change);
+        journal_close(j);
+        return LAYOUT_STATUS_BUSY;
+    }
     verb_note("an earlier change was cut short; it is finished first");
     r = finish(a, j, &change, &e);
     apply_done(&change);

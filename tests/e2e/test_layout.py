@@ -189,6 +189,26 @@ def test_a_destroy_that_lies_is_found_out(box, machine):
     assert "still there" in done.stderr
 
 
+def test_only_the_card_that_needs_it_is_reset(box, machine):
+    machine.sim("fault", "gpu1", "reset-required")
+    told = box.folder / "resets"
+    script = box.folder / "reset"
+    script.write_text(f"#!/bin/sh\necho $1 >> {told}\n"
+                      f"exec {harness.PROGRAMS / 'divvy-sim'} reset $1\n")
+    script.chmod(0o755)
+    reset = {"DIVVY_RESET_COMMAND": f"{script} {{uuid}}"}
+    apply(box, LAB, env=reset)
+    uuids = [card["uuid"] for card in box.divvy.json("gpus")["cards"]]
+    assert told.read_text().split() == [uuids[1]]
+
+
+def test_a_reset_that_fails_leaves_all_as_it_was(box, machine):
+    machine.sim("fault", "gpu1", "reset-required")
+    done = apply(box, LAB, status=RESET, env={"DIVVY_RESET_COMMAND": "false"})
+    assert "reset" in done.stderr and not places(box)
+    assert [card["mig_now"] for card in box.divvy.json("gpus")["cards"]] == [False, False]
+
+
 def test_moving_what_is_idle_must_be_allowed(box, machine):
     apply(box, "cards:\n- {card: gpu0, slices: [1g.10gb@0]}\n")
     wish = "cards:\n- {card: gpu0, slices: [1g.10gb, 4g.40gb]}\n"
@@ -293,6 +313,35 @@ def test_killed_and_run_again(box, machine, lines):
     assert sorted(after) == ["gpu0/1g.20gb@0", "gpu0/1g.20gb@2", "gpu0/3g.40gb@4"]
     assert after["gpu0/3g.40gb@4"] == kept
     assert journal(box) == 0
+
+
+def test_what_was_cut_short_does_not_go_on_over_a_job(box, machine):
+    """Killed, then a daemon hands out what was left to be destroyed, and is killed, too."""
+    apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0, 3g.40gb@4]}\n")
+    machine.sim("fault", "gpu0", "slow:15")
+    path = box.folder / "next.yaml"
+    path.write_text("cards:\n- {card: gpu0, slices: [7g.80gb]}\n")
+    change = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--yes"],
+                              env=box.divvy.env, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    harness.until(lambda: journal(box) >= 1, "the change is under way", every=0.001)
+    os.kill(change.pid, signal.SIGKILL)
+    change.wait()
+    machine.sim("fault", "gpu0", "none")
+    box.divvy.start()
+    box.divvy.run("pool", "gpu0", "queue")
+    job = box.divvy.submit("--slice", "3g.40gb", "-o", box.folder / "out", "--", "sleep", "120")
+    box.divvy.wait_state(job, "running")
+    before = slices(box)
+    box.divvy.kill()
+    done = apply(box, path.read_text(), status=BUSY)
+    assert "which is in use by now" in done.stderr and slices(box) == before
+    box.divvy.start()
+    box.divvy.run("cancel", job)
+    box.divvy.wait(job)
+    box.divvy.stop()
+    apply(box, path.read_text())
+    assert places(box) == ["gpu0/7g.80gb@0"]
 
 
 MIG_PARTED = """
