@@ -330,6 +330,22 @@ void text_add_duration(struct text *t, int64_t us)
         text_addf(t, "%" PRId64 "d%02" PRId64 "h", s / 86400, s / 3600 % 24);
 }
 
+void text_add_limit(struct text *t, int64_t us)
+{
+    static const struct unit {
+        int64_t seconds;
+        const char *word;
+    } units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "m" }, { 1, "s" } };
+    int64_t s = us / CLOCK_SECOND;
+    if (!s)
+        text_add(t, "0s");
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (s >= units[i].seconds)
+            text_addf(t, "%" PRId64 "%s", s / units[i].seconds, units[i].word);
+        s %= units[i].seconds;
+    }
+}
+
 void text_add_size(struct text *t, uint64_t bytes)
 {
     if (bytes >= UINT64_C(1) << 30)

@@ -81,6 +81,8 @@ int text_parse_duration(const char *s, const char *what, int64_t *ret_us, struct
 
 /* "41m", "2h13m", "3d04h", "12s": at most two units, for a person. us >= 0. */
 void text_add_duration(struct text *t, int64_t us);
+/* To the second, as it may be typed: "1m30s", "2h", "1d4h". For what was asked; us >= 0. */
+void text_add_limit(struct text *t, int64_t us);
 /* "79.2 GiB", "512 MiB": one decimal above a GiB, for a person. */
 void text_add_size(struct text *t, uint64_t bytes);
 

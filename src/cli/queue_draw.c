@@ -48,6 +48,10 @@ void job_add_end(struct text *t, const struct job_view *v)
         break;
     case EXIT_TIMEOUT:
         text_add(t, "its time limit");
+        if (v->limit_us) {
+            text_add(t, " of ");
+            text_add_limit(t, v->limit_us);
+        }
         break;
     case EXIT_CANCELLED:
         text_add(t, "cancelled");
@@ -61,12 +65,30 @@ void job_add_end(struct text *t, const struct job_view *v)
     }
 }
 
+/* Not twice: a reason begins with "cancelled" where the end says no more than that. */
+static void add_end_and_reason(struct text *t, const struct job_view *v)
+{
+    bool reason = v->reason && v->state != JOB_COMPLETED;
+    if (!reason || v->exit.kind != EXIT_CANCELLED || !text_starts(v->reason, "cancelled"))
+        job_add_end(t, v);
+    if (reason)
+        text_addf(t, "%s%s", t->len ? ": " : "", v->reason);
+}
+
+/* The columns before it say that it waits, and for what: "waits for 2g.20gb: gpu0 until ...". */
+static const char *reason_alone(const struct job_view *v)
+{
+    AUTO(text) struct text begin = TEXT_INIT;
+    text_add(&begin, "waits for ");
+    request_add(&begin, &v->request);
+    text_add(&begin, ": ");
+    return v->reason + (text_starts(v->reason, begin.buf) ? begin.len : 0);
+}
+
 static void add_where_or_why(struct text *t, const struct job_view *v, int64_t now_wall_us)
 {
     if (job_state_ended(v->state)) {
-        job_add_end(t, v);
-        if (v->reason && v->state != JOB_COMPLETED)
-            text_addf(t, "%s%s", t->len ? ": " : "", v->reason);
+        add_end_and_reason(t, v);
         return;
     }
     if (v->place.count) {
@@ -78,7 +100,7 @@ static void add_where_or_why(struct text *t, const struct job_view *v, int64_t n
         when_add(t, v->expected_start_wall_us, now_wall_us);
     }
     if (v->reason)
-        text_addf(t, "%s%s", t->len ? ": " : "", v->reason);
+        text_addf(t, "%s%s", t->len ? ": " : "", reason_alone(v));
 }
 
 static int rank(const struct job_view *v)
@@ -174,7 +196,7 @@ static void rows_who(struct table *t, const struct job_view *v)
     text_add(&asks, v->request.or_7g ? ", or full slices" : "");
     row(t, "asks", asks.buf);
     if (v->limit_us)
-        text_add_duration(&limit, v->limit_us);
+        text_add_limit(&limit, v->limit_us);
     row(t, "limit", v->limit_us ? limit.buf : "none");
 }
 

@@ -79,7 +79,11 @@ static void tell_waiting(const struct session *s, const struct job_view *v)
 {
     if (isatty(STDERR_FILENO) != 1 || s->json)
         return;
-    verb_note("#%" PRIu64 " waits%s%s", v->id, v->reason ? ": " : "", v->reason ? v->reason : "");
+    if (v->reason && text_starts(v->reason, "waits ")) /* it says so itself */
+        verb_note("#%" PRIu64 " %s", v->id, v->reason);
+    else
+        verb_note("#%" PRIu64 " waits%s%s", v->id, v->reason ? ": " : "",
+                  v->reason ? v->reason : "");
 }
 
 /* Until it may be attached to. `ret` is set on STATUS_OK. */

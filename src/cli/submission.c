@@ -149,7 +149,7 @@ void submission_tell_end(const struct job_view *v)
     case JOB_COMPLETED:
         return;
     case JOB_TIMEOUT:
-        text_add_duration(&limit, v->limit_us);
+        text_add_limit(&limit, v->limit_us);
         verb_note("#%" PRIu64 " reached its time limit of %s; --time asks for more", v->id,
                   limit.buf);
         return;
@@ -158,7 +158,9 @@ void submission_tell_end(const struct job_view *v)
                   v->reason ? ": " : "", v->reason ? v->reason : "");
         return;
     default:
-        if (v->reason)
+        if (v->reason && text_starts(v->reason, job_state_word(v->state))) /* "cancelled by bob" */
+            verb_note("#%" PRIu64 " was %s", v->id, v->reason);
+        else if (v->reason)
             verb_note("#%" PRIu64 " %s: %s", v->id, job_state_word(v->state), v->reason);
         else if (v->exit.text[0])
             verb_note("#%" PRIu64 " %s: %s", v->id, job_state_word(v->state), v->exit.text);

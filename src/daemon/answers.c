@@ -74,7 +74,7 @@ static int check_limit(const struct daemon *d, struct job_spec *s, struct err *e
         s->limit_us = d->config.default_time_us;
     if (d->config.max_time_us && (!s->limit_us || s->limit_us > d->config.max_time_us)) {
         AUTO(text) struct text longest = TEXT_INIT;
-        text_add_duration(&longest, d->config.max_time_us);
+        text_add_limit(&longest, d->config.max_time_us);
         return err_set(e, -EINVAL, "a job may run %s here; say how long it needs with --time",
                        longest.buf);
     }

@@ -75,6 +75,28 @@ static void make_three(struct job_view jobs[3], struct placed *p)
     jobs[2].exit = (struct job_exit){ .kind = EXIT_SIGNAL, .value = 9 };
 }
 
+static void test_nothing_is_said_twice(void **state)
+{
+    (void)state;
+    struct job_view jobs[3] = { waiting(1, "erin", "a"), waiting(2, "erin", "b"),
+                                waiting(3, "erin", "c") };
+    jobs[0].request = (struct request){ .kind = REQUEST_CARDS, .count = 1 };
+    jobs[0].reason = "waits for 1 whole card: gpu1 until 14:50 (#10 root)";
+    jobs[1].state = JOB_CANCELLED;
+    jobs[1].end_wall_us = NOW_US;
+    jobs[1].exit.kind = EXIT_CANCELLED;
+    jobs[1].reason = "cancelled by bob";
+    jobs[2].state = JOB_TIMEOUT;
+    jobs[2].end_wall_us = NOW_US;
+    jobs[2].exit.kind = EXIT_TIMEOUT;
+    jobs[2].limit_us = 90 * CLOCK_SECOND;
+    expect(jobs, 3, &file,
+           "ID  USER  ACCOUNT  NAME  ASKS          STATE      SINCE  WHERE / WHY\n"
+           "1   erin  nlp      a     1 whole card  waiting    25m    gpu1 until 14:50 (#10 root)\n"
+           "2   erin  nlp      b     no GPU        cancelled  0s     cancelled by bob\n"
+           "3   erin  nlp      c     no GPU        timeout    0s     its time limit of 1m30s\n");
+}
+
 static void test_the_queue(void **state)
 {
     (void)state;
@@ -132,7 +154,7 @@ static void test_a_job_in_full(void **state)
     assert_string_equal(got.buf, "#41 serve  failed\n"
                                  "user       alice (1000), account nlp\n"
                                  "asks       2g.20gb\n"
-                                 "limit      4h00m\n"
+                                 "limit      4h\n"
                                  "place      gpu0/2g.20gb@4  MIG-1\n"
                                  "submitted  12:35, 25m ago\n"
                                  "started    10:47, 2h13m ago\n"
@@ -157,6 +179,7 @@ static void test_what_is_private_is_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_said_twice),
         cmocka_unit_test(test_the_queue),
         cmocka_unit_test(test_one_line_a_job_for_scripts),
         cmocka_unit_test(test_an_empty_queue_has_its_titles),

@@ -146,6 +146,19 @@ static void times_and_sizes_are_shown_short(void **state)
     assert_string_equal(t.buf, "80.0 GiB 512 MiB");
 }
 
+static void test_limits_are_written_as_they_are_typed(void **state)
+{
+    (void)state;
+    static const char *const limits[] = { "0s", "45s", "1m30s", "2h", "2h30m", "1d4h", "1d1s" };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        AUTO(text) struct text t = TEXT_INIT;
+        int64_t us = 0;
+        assert_int_equal(text_parse_duration(limits[i], "--time", &us, NULL), 0);
+        text_add_limit(&t, us);
+        assert_string_equal(t.buf, limits[i]);
+    }
+}
+
 static void only_clean_utf8_is_printable(void **state)
 {
     (void)state;
@@ -351,6 +364,7 @@ static void utf8_is_told_from_the_rest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits_are_written_as_they_are_typed),
         cmocka_unit_test(a_string_grows),
         cmocka_unit_test(an_empty_string_can_be_taken),
         cmocka_unit_test(whole_numbers_have_a_range),
