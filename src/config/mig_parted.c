@@ -11,7 +11,7 @@ struct entry {
     bool enabled;
 };
 
-/* "0x20B010DE" or in decimal; a subsystem behind ":" is not told by the driver's door. */
+/* "0x20B010DE" or in decimal; a subsystem behind ":" is nothing that a card tells here. */
 static int read_filter(const struct yaml_node *n, struct layout_wish *w, struct err *e)
 {
     const char *word;
@@ -21,6 +21,11 @@ static int read_filter(const struct yaml_node *n, struct layout_wish *w, struct 
     char *end;
     errno = 0;
     unsigned long long id = strtoull(word, &end, 0);
+    if (!errno && end != word && *end == ':')
+        return yaml_node_fail(n, e,
+                              "'%.64s' names a subsystem, which this version cannot compare; write "
+                              "the device alone, %.*s, or name the cards by number",
+                              word, (int)(end - word), word);
     if (errno || end == word || *end || id > UINT32_MAX || word[0] == '-')
         return yaml_node_fail(n, e,
                               "'%.64s' is no device filter; write the PCI device and vendor as one "

@@ -90,6 +90,10 @@ static void faults_name_line_and_column(void **state)
     refused(HEAD "  - {device-filter: A100, devices: all, mig-enabled: false}\n",
             "m.yaml:4:21: 'A100' is no device filter; write the PCI device and vendor as one "
             "number: 0x20B010DE");
+    refused(HEAD
+            "  - {device-filter: \"0x233010DE:0x16C110DE\", devices: all, mig-enabled: false}\n",
+            "m.yaml:4:21: '0x233010DE:0x16C110DE' names a subsystem, which this version cannot "
+            "compare; write the device alone, 0x233010DE, or name the cards by number");
     refused(HEAD "  - {devices: all, mig-enabled: false, other: 1}\n",
             "m.yaml:4:40: there is no key 'other' here; known are device-filter, devices, "
             "mig-enabled, mig-devices");
