@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/cards.h"
+#include "cli/gpus_draw.h"
 #include "cli/table.h"
 
 struct card_call {
@@ -48,7 +49,7 @@ static int show(const struct session *s, const struct inventory *inv)
         /* Without a daemon nobody knows. */
         table_cell(&t, c->owners_known ? card_pool_word(c->pool) : "n/a");
         table_cell(&t, c->owners_known ? card_mode_word(c->mode) : "n/a");
-        table_cell(&t, c->card.mig_now ? "slices" : "whole");
+        table_cell(&t, gpus_sharing_word(&c->card));
     }
     table_draw(&t, &s->screen, &out);
     return verb_print(&out);
@@ -98,6 +99,13 @@ static int change_word(const struct session *s, struct client *c, const char *ca
     return status;
 }
 
+static bool is_word(bool is_pool, const char *word)
+{
+    enum card_pool pool;
+    enum card_mode mode;
+    return (is_pool ? card_pool_parse(word, &pool, NULL) : card_mode_parse(word, &mode, NULL)) >= 0;
+}
+
 static int check_word(const struct session *s, bool is_pool, const char *word)
 {
     struct err e = ERR_INIT;
@@ -119,6 +127,8 @@ static int verb_card(struct session *s, int argc, char **argv, bool is_pool, con
         status = cards_now(s, &inv);
         return status == STATUS_OK ? show(s, &inv) : status;
     }
+    if (call.count == 1 && is_word(is_pool, call.words[0]))
+        return verb_usage(s, "which card? divvy %s gpu0 %s", s->verb, call.words[0]);
     if (call.count == 1)
         return verb_usage(s, "which %s? divvy %s %s %s", s->verb, s->verb, call.words[0],
                           is_pool ? "queue|slurm|kubernetes|off" : "whole|slices|auto");

@@ -32,12 +32,11 @@ struct drawing {
     struct text *ret;
 };
 
-static void add_gib(struct text *t, const struct card *c)
+static void add_gib(struct text *t, bool known, uint64_t used_bytes, uint64_t total_bytes)
 {
     double gib = (double)(UINT64_C(1) << 30);
-    if (c->known & KNOW_MEMORY)
-        text_addf(t, "%.1f/%.1f GiB", (double)c->mem_used_bytes / gib,
-                  (double)c->mem_total_bytes / gib);
+    if (known)
+        text_addf(t, "%.1f/%.1f GiB", (double)used_bytes / gib, (double)total_bytes / gib);
     else
         text_add(t, "n/a");
 }
@@ -57,11 +56,11 @@ static const char *pool_word(const struct inventory_card *c)
     return c->owners_known ? card_pool_word(c->pool) : "n/a";
 }
 
-static const char *sharing_word(const struct inventory_card *c)
+const char *gpus_sharing_word(const struct card *c)
 {
-    if (c->card.mig_now)
-        return "slices";
-    return "whole";
+    if (c->health == CARD_LOST)
+        return "n/a"; /* nobody can ask it */
+    return c->mig_now ? "slices" : "whole";
 }
 
 static void cell_health(struct table *t, const struct inventory_card *c)
@@ -79,8 +78,9 @@ static void add_card_row(struct table *t, const struct inventory_card *c)
     table_cellf(t, "%u", c->card.ordinal);
     table_cell(t, name[0] ? name : "unknown card");
     table_cell(t, pool_word(c));
-    table_cell(t, sharing_word(c));
-    add_gib(&mem, &c->card);
+    table_cell(t, gpus_sharing_word(&c->card));
+    add_gib(&mem, (c->card.known & KNOW_MEMORY) != 0, c->card.mem_used_bytes,
+            c->card.mem_total_bytes);
     table_cell(t, mem.buf);
     cell_number(t, &c->card, KNOW_LOAD, c->card.load_percent, "%");
     cell_number(t, &c->card, KNOW_TEMPERATURE, c->card.temperature_c, "");
@@ -103,6 +103,18 @@ static void head_lines(const struct inventory *inv, const struct screen *s, stru
     for (size_t i = 0; i < inv->card_count; i++)
         add_card_row(&t, &inv->cards[i]);
     table_draw(&t, s, ret);
+}
+
+static void add_line(const struct drawing *d, enum colour colour, const char *words)
+{
+    AUTO(table) struct table t = TABLE_INIT;
+    t.untitled = true;
+    table_column(&t, "", 0);
+    table_column(&t, "", TABLE_WRAP);
+    table_cell(&t, "   "); /* with the gap: INDENT */
+    table_cell(&t, words);
+    table_tint(&t, colour);
+    table_draw(&t, d->look->screen, d->ret);
 }
 
 /* ---- the picture ---- */
@@ -241,26 +253,22 @@ static void add_holders(const struct drawing *d, bool *needs_line)
     text_add(d->ret, "\n");
 }
 
+/* With the details it takes two lines: a UUID leaves no room for who has it. */
 static void add_slice_line(const struct drawing *d, size_t i)
 {
     const struct slice *s = &d->c->card.slices[i];
-    cells_add_times(d->ret, " ", INDENT);
     AUTO(text) struct text line = TEXT_INIT;
     address_add(&line, &d->c->card, s);
     text_add(&line, "  ");
     if (d->look->details) {
         text_addf(&line, "%s  ", s->uuid[0] ? s->uuid : "no UUID");
-        if (s->mem_known) {
-            text_add_size(&line, s->mem_used_bytes);
-            text_add(&line, " of ");
-            text_add_size(&line, s->mem_total_bytes);
-        } else {
-            text_add(&line, "memory n/a");
-        }
+        add_gib(&line, s->mem_known, s->mem_used_bytes, s->mem_total_bytes);
+        add_line(d, COLOUR_NONE, line.buf);
+        text_clear(&line);
         text_add(&line, "  ");
     }
     gpus_add_hold(&line, d->inv, d->c, &d->c->slices[i].hold, d->look);
-    text_addf(d->ret, "%s\n", line.buf);
+    add_line(d, COLOUR_NONE, line.buf);
 }
 
 static void add_picture(const struct drawing *d)
@@ -276,13 +284,6 @@ static void add_picture(const struct drawing *d)
 }
 
 /* ---- the lines below a card ---- */
-
-static void add_line(const struct drawing *d, enum colour colour, const char *words)
-{
-    cells_add_times(d->ret, " ", INDENT);
-    screen_add(d->look->screen, d->ret, colour, words);
-    text_add(d->ret, "\n");
-}
 
 static bool shown_by_hold(const struct inventory_card *c, const struct gpu_process *p)
 {
@@ -424,7 +425,7 @@ static void cells_of_card(struct table *t, const struct inventory *inv,
     table_cellf(t, "gpu%u", c->card.ordinal);
     cell_word(t, board_short_name(&c->card.board));
     table_cell(t, pool_word(c));
-    table_cell(t, sharing_word(c));
+    table_cell(t, gpus_sharing_word(&c->card));
     cell_mib(t, mem, c->card.mem_used_bytes);
     cell_mib(t, mem, c->card.mem_total_bytes);
     cell_number(t, &c->card, KNOW_LOAD, c->card.load_percent, "");

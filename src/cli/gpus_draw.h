@@ -22,6 +22,9 @@ struct gpus_look {
 
 void gpus_draw(const struct inventory *inv, const struct gpus_look *look, struct text *ret);
 
+/* "whole" or "slices" as it is now; "n/a" for a card that is lost. */
+const char *gpus_sharing_word(const struct card *c);
+
 /* Who has it: "#41 alice serve 2h13m", "idle", "pid 8121 python3 (dave) is not a Divvy job". */
 void gpus_add_hold(struct text *t, const struct inventory *inv, const struct inventory_card *c,
                    const struct hold *h, const struct gpus_look *look);

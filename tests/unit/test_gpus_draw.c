@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cli/gpus_draw.h"
+#include "cli/table.h"
 
 #define GIB (UINT64_C(1) << 30)
 #define NOW_US (10 * CLOCK_HOUR)
@@ -152,7 +153,8 @@ static void test_the_picture(void **state)
            "1    A100-SXM4-80GB    queue  whole    71.0/80.0 GiB   98%  41  212  ok\n"
            "     #58 carol 12m\n"
            "2    GeForce RTX 4090  off    whole     1.0/24.0 GiB   n/a  41  212  ok\n"
-           "     pid 8121 python3 (dave) is not a Divvy job (whole only: no MIG on this card)\n");
+           "     pid 8121 python3 (dave) is not a Divvy job (whole only: no MIG on this\n"
+           "     card)\n");
 }
 
 static void test_without_utf8(void **state)
@@ -217,9 +219,32 @@ static void test_a_lost_card_says_why_and_hides_nobody(void **state)
     struct gpus_look look = { .screen = &terminal };
     AUTO(text) struct text got = TEXT_INIT;
     gpus_draw(&inv, &look, &got);
-    assert_non_null(strstr(got.buf, "n/a   n/a  n/a  n/a  lost\n     fell off the bus (XID 79)\n"));
+    assert_non_null(strstr(
+        got.buf,
+        "queue  n/a                n/a   n/a  n/a  n/a  lost\n     fell off the bus (XID 79)\n"));
     assert_non_null(strstr(got.buf, "#41 alice"));
     assert_non_null(strstr(got.buf, "pid 8121"));
+}
+
+static void test_details_fit_a_terminal(void **state)
+{
+    (void)state;
+    AUTO(inventory) struct inventory inv;
+    make_server(&inv);
+    name(inv.cards[1].card.trouble, sizeof inv.cards[1].card.trouble,
+         "the driver says that it fell off the bus; a reboot or a reset of the machine's power may "
+         "bring it back");
+    inv.cards[1].card.health = CARD_LOST;
+    name(inv.cards[0].card.slices[1].uuid, sizeof inv.cards[0].card.slices[1].uuid,
+         "MIG-97554c76-af23-5053-a17a-638a9b9b824e");
+    struct gpus_look look = { .screen = &terminal, .details = true };
+    AUTO(text) struct text got = TEXT_INIT;
+    gpus_draw(&inv, &look, &got);
+    assert_non_null(strstr(got.buf, "  MIG-97554c76-af23-5053-a17a-638a9b9b824e  "));
+    assert_non_null(strstr(got.buf, "\n       #41 alice serve 2h13m\n"));
+    for (char *save = NULL, *line = strtok_r(got.buf, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save))
+        assert_true(cells_wide(line) <= 80);
 }
 
 static void test_owners_unknown(void **state)
@@ -275,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_columns_for_scripts),
         cmocka_unit_test(test_a_holder_without_room_gets_a_line),
         cmocka_unit_test(test_a_lost_card_says_why_and_hides_nobody),
+        cmocka_unit_test(test_details_fit_a_terminal),
         cmocka_unit_test(test_owners_unknown),
         cmocka_unit_test(test_parts_of_an_instance),
     };
