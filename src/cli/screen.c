@@ -7,14 +7,16 @@
 #include <time.h>
 #include <unistd.h>
 
-static unsigned terminal_width(void)
+unsigned screen_width(int fd)
 {
     struct winsize size;
     uint64_t columns = 0;
     const char *asked = getenv("COLUMNS");
+    if (isatty(fd) != 1)
+        return 0;
     if (asked && text_parse_u64(asked, 40, 1000, "COLUMNS", &columns, NULL) == 0)
         return (unsigned)columns;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
         return size.ws_col;
     return 80;
 }
@@ -26,7 +28,7 @@ struct screen screen_of_stdout(void)
     struct screen s = { .tty = isatty(STDOUT_FILENO) == 1 };
     s.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     s.colour = s.tty && !(no_color && no_color[0]) && term && strcmp(term, "dumb") != 0;
-    s.width = s.tty ? terminal_width() : 0;
+    s.width = screen_width(STDOUT_FILENO);
     return s;
 }
 

@@ -18,6 +18,9 @@ struct screen {
     unsigned width; /* columns; 0 without a terminal */
 };
 
+/* Columns of the terminal at `fd`, COLUMNS before all; 0: it is none. */
+unsigned screen_width(int fd);
+
 /* Standard output as it is. Needs setlocale(LC_CTYPE, ""). */
 struct screen screen_of_stdout(void);
 

@@ -14,7 +14,8 @@ static void print_error(const char *words)
 {
     AUTO(text) struct text out = TEXT_INIT;
     AUTO(table) struct table t = TABLE_INIT;
-    struct screen s = { .width = isatty(STDERR_FILENO) == 1 ? 100 : 0 };
+    struct screen s = { .width = screen_width(STDERR_FILENO) };
+    s.width = s.width > 100 ? 100 : s.width; /* longer lines are hard to read */
     t.untitled = true;
     table_column(&t, "", 0);
     table_column(&t, "", TABLE_WRAP);
