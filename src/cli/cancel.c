@@ -78,6 +78,14 @@ static int cancel_one(const struct session *s, struct client *c, uint64_t id, bo
     return verb_fail(s, &e);
 }
 
+static void tell_count(size_t n)
+{
+    if (n)
+        verb_note("%zu job%s told to end", n, n == 1 ? " was" : "s were");
+    else
+        verb_note("there is no such job to end");
+}
+
 int verb_cancel(struct session *s, int argc, char **argv)
 {
     struct cancel_call call = { .by_filter = false };
@@ -99,7 +107,7 @@ int verb_cancel(struct session *s, int argc, char **argv)
         json_put(j, "cancelled", json_incref(cancelled));
         (void)verb_print_json(j); /* the status tells of failures */
     } else if (c && call.by_filter && s->screen.tty) {
-        verb_note("%zu jobs were told to end", json_array_size(cancelled));
+        tell_count(json_array_size(cancelled));
     }
     ids_done(&call.jobs);
     return status;

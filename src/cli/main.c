@@ -84,6 +84,8 @@ static int dispatch(struct session *s, int argc, char **argv)
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
         word = "version";
     s->verb = word;
+    if (strcmp(word, "--root") == 0)
+        return verb_usage(s, "--root needs a value");
     if (word[0] == '-')
         return verb_usage(s, "there is no option '%.32s' before the verb; 'divvy help' lists verbs",
                           word);

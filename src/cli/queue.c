@@ -9,6 +9,7 @@
 
 struct queue_call {
     struct job_filter filter;
+    uint32_t group, named; /* states by --all or --ended, and by --state; 0: not given */
 };
 
 static const char doc[] =
@@ -42,8 +43,9 @@ static void unknown_state(const char *word)
     for (int i = 0; i < JOB_STATES; i++)
         names[i] = job_state_word((enum job_state)i);
     const char *near = nearest_name(word, names, JOB_STATES);
-    verb_refuse("'%.32s' is no state%s%s%s", word, near ? "; did you mean " : "", near ? near : "",
-                near ? "?" : "");
+    if (near)
+        verb_refuse("'%.32s' is no state; did you mean %s?", word, near);
+    verb_refuse("'%.32s' is no state; 'divvy queue --help' lists them", word);
 }
 
 static void add_states(struct queue_call *c, const char *arg)
@@ -53,7 +55,7 @@ static void add_states(struct queue_call *c, const char *arg)
     for (char *w = strtok_r(words, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         if (!state_bit(w))
             unknown_state(w);
-        c->filter.states |= state_bit(w);
+        c->named |= state_bit(w);
     }
 }
 
@@ -75,10 +77,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         add_states(c, arg);
         return 0;
     case 'a':
-        c->filter.states = (1u << JOB_STATES) - 1;
+        c->group = (1u << JOB_STATES) - 1;
         return 0;
     case KEY_ENDED:
-        c->filter.states = JOB_STATES_ENDED;
+        c->group = JOB_STATES_ENDED;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -104,6 +106,10 @@ int verb_queue(struct session *s, int argc, char **argv)
     int status = STATUS_OK;
     struct verb_words words = { .options = options, .parser = parse, .doc = doc };
     verb_parse(s, &words, argc, argv, &call);
+    call.filter.states =
+        call.named && call.group ? call.named & call.group : call.named | call.group;
+    if (call.named && !call.filter.states)
+        return verb_usage(s, "--ended leaves no job in a state that --state names");
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (!c)
         return status;

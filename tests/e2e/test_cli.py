@@ -100,7 +100,8 @@ def test_the_list_of_verbs(box, machine):
 @pytest.mark.parametrize("words, meant", [
     (["subnit"], "divvy submit"), (["squeue"], "divvy queue"), (["sbatch"], "divvy submit"),
     (["submit", "--slcie", "1g.10gb", "--", "true"], "--slice"), (["queue", "--mien"], "--mine"),
-    (["queue", "--state", "runing"], "running"),
+    (["queue", "--state", "runing"], "running"), (["--root"], "--root needs a value"),
+    (["pool", "queue"], "divvy pool gpu0 queue"), (["mode", "auto"], "divvy mode gpu0 auto"),
 ])
 def test_the_nearest_word_is_named(box, machine, words, meant):
     done = box.divvy.run(*words, check=False)
@@ -291,6 +292,9 @@ def test_the_queue_can_be_narrowed(divvy, here):
     assert ids("--all") == [done, failed, running]
     assert ids("--ended") == [done, failed]
     assert ids("--state", "failed,running") == [failed, running]
+    assert ids("--ended", "--state", "failed,running") == [failed]
+    assert ids("--state", "failed", "--all") == [failed]
+    assert status(divvy, "queue", "--ended", "--state", "running") == 2
     assert ids("--mine", "--all") == [done, failed, running]
     assert ids("--user", "nobody-has-this-name") == []
     divvy.run("cancel", running)
