@@ -32,7 +32,7 @@ static const char doc[] =
     "command gets one, too; otherwise its standard input, output and error are this command's own. "
     "Ctrl-C while it waits takes it out of the queue; later it goes to the job. When Divvy itself "
     "fails, the exit status is 125.\n\n"
-    "  divvy run --slice 1g.10gb -- python3 -c 'import torch; print(torch.cuda.mem_get_info())'";
+    "  divvy run --slice 1g.10gb -- nvidia-smi -L\n  divvy run --gpus 1 --time 2h -- bash";
 
 static volatile sig_atomic_t asked_to_stop;
 
