@@ -49,6 +49,8 @@ static const struct argp_option table[] = {
       2 },
     { "chdir", 'D', "DIR", 0, "run there (default: here)", 2 },
     { "keep-going", KEY(OPT_KEEP_GOING), NULL, 0, "a task that fails does not end the others", 2 },
+    { "requeue-on-fault", KEY(OPT_REQUEUE_ON_FAULT), NULL, 0,
+      "try it again when its card failed under it", 2 },
     { "container", KEY(OPT_CONTAINER), "IMAGE", 0,
       "in a container of this image, with the working directory mounted; --env NAME,… names what "
       "of the environment goes in",
@@ -603,6 +605,7 @@ int job_options_spec(const struct job_options *o, const struct submit_place *whe
     s.argv = strv_copy(where->command);
     s.script = text_dup(where->script);
     s.attached = where->attached;
+    s.requeue_on_fault = o->values[OPT_REQUEUE_ON_FAULT].words != NULL;
     s.keep_going = o->values[OPT_KEEP_GOING].words != NULL;
     if (r == 0)
         r = check_spec(&s, e);

@@ -32,6 +32,7 @@ enum job_option {
     OPT_OR_7G,
     OPT_BIND,
     OPT_KEEP_GOING,
+    OPT_REQUEUE_ON_FAULT,
     OPT_NAME,
     OPT_ACCOUNT,
     OPT_TIME,

@@ -21,6 +21,7 @@
 #define ATTACH_WAIT_US (30 * CLOCK_SECOND)
 /* So often is a job tried again after a prolog failed: each time on other cards. */
 #define PROLOG_TRIES 3
+#define FAULT_TRIES 5
 
 struct attempt *attempt_new(struct job *j, uint32_t number, const struct place *p)
 {
@@ -200,8 +201,50 @@ static void requeue(struct job *j)
     turn_todo(j->daemon, j);
 }
 
+/* NVIDIA's "XID errors": those that point to hardware, not to a program or the driver's use. */
+bool cards_xid_is_fault(uint64_t xid)
+{
+    static const uint64_t faults[] = { 48, 54, 61, 62, 64, 74, 79, 92, 94, 95, 119, 120, 140 };
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        if (faults[i] == xid)
+            return true;
+    return false;
+}
+
+/* Did a card of it fail while it ran? */
+static const struct card_memory *failed_card(const struct job *j)
+{
+    const struct attempt *a = j->attempt;
+    for (size_t i = 0; i < a->place.count; i++) {
+        const struct card_memory *m = cards_find(j->daemon, a->place.items[i].card_uuid);
+        bool lost = !m || !m->present || m->last.health == CARD_LOST;
+        if (a->started_boot_us && m && (lost || m->fault_boot_us >= a->started_boot_us))
+            return m;
+    }
+    return NULL;
+}
+
+/* With the snapshot that came after its end: the fault and the end may be told in any order. */
+static void judge_fault(struct job *j)
+{
+    struct err e = ERR_INIT;
+    struct attempt *a = j->attempt;
+    AUTO(job_spec) struct job_spec spec = { .name = NULL };
+    bool failed = j->verdict == JOB_FAILED || j->verdict == JOB_LOST;
+    const struct card_memory *m = failed ? failed_card(j) : NULL;
+    if (!m)
+        return;
+    a->faulted = true;
+    if (a->number >= FAULT_TRIES || store_job_spec(j->daemon->store, j->id, &spec, &e) < 0 ||
+        !spec.requeue_on_fault)
+        return;
+    (void)snprintf(a->exit.text, sizeof a->exit.text, "gpu%u failed under it", m->row.ordinal);
+    a->requeue = true;
+}
+
 static void clear(struct job *j)
 {
+    judge_fault(j);
     if (j->attempt->requeue)
         requeue(j);
     else

@@ -66,6 +66,7 @@ struct card_memory {
     bool present;            /* in the last snapshot */
     bool seen;               /* `last` was filled at least once */
     bool silent;             /* does not answer the driver */
+    int64_t fault_boot_us;   /* when it last told of a fault of its own; 0: never */
     int64_t changed_boot_us; /* a step on it was answered then: older snapshots say nothing of it */
     int64_t idle_since_boot_us; /* 0: somebody holds it */
     struct card_lock lock;      /* held while the card is in pool queue */
@@ -84,6 +85,7 @@ struct attempt {
     bool launch;     /* after the commit: make the folder and start the supervisor */
     bool stop;       /* after the commit: write the `stop` file */
     bool remove;     /* after the commit: remove the folder; the attempt is over */
+    bool faulted;    /* a card of it failed under it: the time is not charged */
     bool requeue;   /* it goes back to the queue once it is clear */
     bool cancelled;  /* cancelled while its slices are cut */
     bool unit_asked; /* the service manager was asked to start it, and has not answered */
@@ -199,6 +201,8 @@ struct card_memory *cards_find(const struct daemon *d, const char *uuid);
 /* Makes the inventory anew from what is remembered, the plans under way and who holds what. */
 void cards_rebuild(struct daemon *d);
 int cards_set(struct daemon *d, uint32_t ordinal, int pool, int mode, struct err *e);
+/* Was this event the card's own fault (its memory, its bus), not a program's? */
+bool cards_xid_is_fault(uint64_t xid);
 void cards_quarantine(struct daemon *d, const char *uuid, const char *why);
 /* The generation of a living slice; 0: not known. */
 uint64_t cards_generation(const struct daemon *d, const char *card_uuid, uint32_t gi, uint32_t ci);

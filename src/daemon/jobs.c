@@ -130,6 +130,8 @@ static void leave_attempt(struct job *j, struct now now)
     struct err e = ERR_INIT;
     struct attempt *a = j->attempt;
     int64_t end = a->exit.ended_boot_us ? a->exit.ended_boot_us : now.boot_us;
+    if (a->faulted) /* time lost to a fault is not charged */
+        end = a->started_boot_us;
     uint64_t charge = 0;
     if (a->started_boot_us && end > a->started_boot_us)
         charge = charge_dominant_ppm(&a->place) * (uint64_t)(end - a->started_boot_us);

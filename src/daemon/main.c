@@ -302,6 +302,8 @@ static void on_event(void *ctx, const struct driver_event *ev)
         log_line(LOG_WARN, "XID %llu on %s", (unsigned long long)ev->xid, ev->bus_id);
     if (m && ev->xid)
         m->last.xid_last = ev->xid;
+    if (m && cards_xid_is_fault(ev->xid))
+        m->fault_boot_us = clock_now().boot_us;
     children_refresh(&d->children);
 }
 

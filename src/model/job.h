@@ -142,9 +142,10 @@ struct job_spec {
     char *script;                   /* text of a submitted script, or NULL */
     struct job_container container; /* image NULL: none */
     enum job_bind bind;
-    bool keep_going;     /* a failed task does not end the others */
-    bool keep_on_hangup; /* a lost client does not end an attached job */
-    bool attached;       /* divvy run: streams go through the attach socket */
+    bool keep_going;       /* a failed task does not end the others */
+    bool keep_on_hangup;   /* a lost client does not end an attached job */
+    bool requeue_on_fault; /* tried again when its card failed under it */
+    bool attached;         /* divvy run: streams go through the attach socket */
     bool pty;
 };
 

@@ -226,6 +226,7 @@ json_t *job_spec_to_json(const struct job_spec *s, bool with_env)
     json_put_text(j, "bind", job_bind_word(s->bind));
     json_put_bool(j, "keep_going", s->keep_going);
     json_put_bool(j, "keep_on_hangup", s->keep_on_hangup);
+    json_put_bool(j, "requeue_on_fault", s->requeue_on_fault);
     json_put_bool(j, "attached", s->attached);
     json_put_bool(j, "pty", s->pty);
     return j;
@@ -274,6 +275,7 @@ static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, str
     read_spec_warning(&f, &s);
     s.keep_going = fields_bool(&f, "keep_going", false);
     s.keep_on_hangup = fields_bool(&f, "keep_on_hangup", false);
+    s.requeue_on_fault = fields_bool(&f, "requeue_on_fault", false);
     s.attached = fields_bool(&f, "attached", false);
     s.pty = fields_bool(&f, "pty", false);
     json_t *request = fields_object(&f, "request", FIELD_OPTIONAL);

@@ -81,9 +81,8 @@ def test_a_client_that_is_lost_hangs_its_command_up(divvy, out, job):
 
 def test_on_a_terminal_it_is_a_shell_with_one(divvy, job):
     env = {**divvy.env, "SHELL": "/bin/sh", "PS1": "inside> "}
-    drawn = harness.on_terminal(["/bin/sh", "-c", f"stty rows 33 cols 77; exec "
-                                 f"{harness.PROGRAMS}/divvy attach {job} -- "
-                                 "sh -c 'tty -s && stty size; echo $TERM; exit 0'"], env)
+    drawn = harness.on_terminal([harness.PROGRAMS / "divvy", "attach", job, "--", "sh", "-c",
+                                 "tty -s && stty size; echo $TERM"], env, columns=77, lines=33)
     assert "33 77" in drawn and "linux" in drawn, drawn
 
 

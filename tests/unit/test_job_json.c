@@ -209,6 +209,7 @@ static void spec_random(struct job_spec *s, struct dice *d)
     s->script = random_text(d, true);
     s->bind = (enum job_bind)dice_below(d, 3);
     s->keep_going = dice_bool(d);
+    s->requeue_on_fault = dice_bool(d);
     s->keep_on_hangup = dice_bool(d);
     s->attached = dice_bool(d);
     s->pty = dice_bool(d);
@@ -237,6 +238,7 @@ static void assert_same_spec(const struct job_spec *a, const struct job_spec *b)
     assert_true(text_same(a->script, b->script));
     assert_int_equal(a->bind, b->bind);
     assert_int_equal(a->keep_going, b->keep_going);
+    assert_int_equal(a->requeue_on_fault, b->requeue_on_fault);
     assert_int_equal(a->keep_on_hangup, b->keep_on_hangup);
     assert_int_equal(a->attached, b->attached);
     assert_int_equal(a->pty, b->pty);
