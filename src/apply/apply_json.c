@@ -39,6 +39,8 @@ static int read_plans(struct apply *a, json_t *plan, json_t *back, json_t *reset
     if (code == 0 && reset)
         code = step_from_json(reset, &a->reset, e);
     a->reset_next = reset != NULL;
+    if (code == 0 && a->state == APPLY_STUCK && !a->stuck[0])
+        code = err_set(e, -EINVAL, "a change that is stuck and does not say on what");
     bool out = (a->state == APPLY_GOING && a->at >= a->plan.count) ||
                (a->state == APPLY_BACK && a->back_at >= a->back.count);
     if (code == 0 && out)

@@ -11,8 +11,9 @@
 #define KEY_NO_PTY 'T'
 #define KEY_KEEP 0x1101
 
-#define SLICE_US (5 * CLOCK_SECOND)   /* a signal that comes between two polls is seen after it */
-#define QUIET_US CLOCK_SECOND         /* who waits no longer is told nothing */
+#define SLICE_US (5 * CLOCK_SECOND) /* a signal that comes between two polls is seen after it */
+#define QUIET_US CLOCK_SECOND       /* who waits no longer is told nothing */
+#define RETRY_US (CLOCK_SECOND / 5)
 #define SOCKET_US (30 * CLOCK_SECOND) /* until the supervisor has made its socket */
 
 struct run_call {
@@ -144,17 +145,32 @@ static void tell_exit(uint64_t id, const struct job_exit *x)
         verb_note("#%" PRIu64 ": %s", id, x->text);
 }
 
+/* A supervisor that died before the job ran is followed by another, on the same socket. */
+static bool starts_again(struct client *c, uint64_t id)
+{
+    struct job_view v = { .id = 0 };
+    int r = client_wait(c, id, CLIENT_UNTIL_ENDED, RETRY_US, &v, NULL);
+    bool starting = r == 0 && v.state == JOB_STARTING;
+    job_view_done(&v);
+    return starting;
+}
+
 static int attach(const struct session *s, struct client *c, const struct job_view *v, bool pty)
 {
     auto_free char *path = attach_path(s, v);
     auto_close int sock = -1;
     struct err e = ERR_INIT;
     struct job_exit end = { .kind = EXIT_NONE };
-    int r = attach_open(path, SOCKET_US, &sock, &e);
-    if (r == 0) {
-        handle_signals(SIG_DFL); /* the relay takes them from here */
-        r = attach_relay(sock, pty, &end, &e);
-    }
+    int r;
+    do {
+        auto_close int tried = take_fd(sock);
+        (void)tried; /* closed here */
+        r = attach_open(path, SOCKET_US, &sock, &e);
+        if (r == 0) {
+            handle_signals(SIG_DFL); /* the relay takes them from here */
+            r = attach_relay(sock, pty, &end, &e);
+        }
+    } while ((r == -EPIPE || r == -ENOENT) && starts_again(c, v->id));
     if (r == 0) {
         tell_exit(v->id, &end);
         return job_exit_status(&end);

@@ -246,7 +246,9 @@ static void take_card(struct daemon *d, struct card *c, struct now taken)
     if (!m)
         return;
     m->present = true;
-    if (cut_is_on(d, c->uuid) || (m->changed_boot_us && taken.boot_us <= m->changed_boot_us)) {
+    if (cut_is_on(d, c->uuid))
+        return; /* a snapshot is asked for when its step is answered */
+    if (m->changed_boot_us && taken.boot_us <= m->changed_boot_us) {
         children_refresh(&d->children);
         return;
     }
@@ -314,6 +316,15 @@ void cards_snapshot(struct daemon *d, struct snapshot *take)
     attempts_clear(d);
 }
 
+static void cards_release(struct daemon *d, struct card_memory *m)
+{
+    struct err e = ERR_INIT;
+    log_line(LOG_NOTE, "gpu%u takes jobs again", m->row.ordinal);
+    m->row.quarantine[0] = '\0';
+    if (turn_write(d))
+        wrote(store_set_card_quarantine(d->store, m->row.uuid, "", &e), &e);
+}
+
 void cards_silent(struct daemon *d, const struct driver_skip *card, bool silent)
 {
     for (size_t i = 0; i < d->card_count; i++) {
@@ -326,6 +337,8 @@ void cards_silent(struct daemon *d, const struct driver_skip *card, bool silent)
         m->silent = silent;
         if (silent)
             m->last.health = CARD_UNRESPONSIVE;
+        else if (m->row.quarantine[0])
+            cards_release(d, m); /* nothing was known of a step on it: the next snapshot tells */
     }
     d->inventory_stale = d->schedule = true;
 }
@@ -439,10 +452,12 @@ static bool shown(const struct card_memory *m)
 
 static void note_idle(struct card_memory *m, struct inventory_card *c, struct now now)
 {
-    if (!inventory_card_free(c))
+    bool is_free = inventory_card_free(c);
+    m->was_held |= !is_free;
+    if (!is_free)
         m->idle_since_boot_us = 0;
     else if (!m->idle_since_boot_us)
-        m->idle_since_boot_us = now.boot_us;
+        m->idle_since_boot_us = m->was_held ? now.boot_us : 1; /* free since before we looked */
     c->idle_since_boot_us = m->idle_since_boot_us;
     if (m->row.pool != POOL_QUEUE && m->lock.fd >= 0 && inventory_card_free(c))
         card_lock_done(&m->lock);
@@ -528,6 +543,8 @@ static int set_pool(struct daemon *d, struct card_memory *m, enum card_pool pool
         return r;
     m->row.pool = pool;
     m->lock_trouble[0] = '\0';
+    if (pool == POOL_QUEUE && m->row.quarantine[0])
+        cards_release(d, m); /* whoever puts it back has looked at it */
     return 0;
 }
 

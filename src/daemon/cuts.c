@@ -117,6 +117,7 @@ static void cut_ready(struct job *j)
     struct err e = ERR_INIT;
     struct attempt *a = j->attempt;
     cut_close(j);
+    children_refresh(&j->daemon->children);
     fill_place(j->daemon, a);
     if (a->cancelled) {
         j->verdict = JOB_CANCELLED;

@@ -69,6 +69,7 @@ struct card_memory {
     int64_t fault_boot_us;   /* when it last told of a fault of its own; 0: never */
     int64_t changed_boot_us; /* a step on it was answered then: older snapshots say nothing of it */
     int64_t idle_since_boot_us; /* 0: somebody holds it */
+    bool was_held;              /* since this daemon looks at it */
     struct card_lock lock;      /* held while the card is in pool queue */
     char lock_trouble[160];     /* why it is not held; "" */
 };
@@ -86,7 +87,7 @@ struct attempt {
     bool stop;       /* after the commit: write the `stop` file */
     bool remove;     /* after the commit: remove the folder; the attempt is over */
     bool faulted;    /* a card of it failed under it: the time is not charged */
-    bool requeue;   /* it goes back to the queue once it is clear */
+    bool requeue;    /* it goes back to the queue once it is clear */
     bool cancelled;  /* cancelled while its slices are cut */
     bool unit_asked; /* the service manager was asked to start it, and has not answered */
     enum jobdir_stop stop_reason;
@@ -155,6 +156,8 @@ struct daemon {
     char *cdi_written; /* what the specification was made of; NULL: it is not there */
     char driver_trouble[ERR_TEXT_MAX]; /* "": fine */
     bool snapshot_came;                /* at least one since the start */
+    bool serves;                       /* the API is answered */
+    int64_t serve_boot_us;             /* from then on at the latest, cards or not */
     struct now snapshot_taken;
     struct inventory inventory;
     struct map jobs;  /* id -> struct job */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 
 #include "base/file.h"
 #include "base/killpoint.h"
@@ -24,6 +23,8 @@ struct arguments {
     const char *root, *config, *child, *driver_root, *nvml;
     bool verbose;
 };
+
+#define SERVE_US (3 * CLOCK_SECOND) /* a driver that is silent for so long is told of */
 
 enum { OPT_CHILD = 256, OPT_DRIVER_ROOT, OPT_NVML };
 
@@ -355,6 +356,7 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
 {
     d->private_root = geteuid() != 0;
     d->started_wall_us = clock_now().wall_us;
+    d->serve_boot_us = clock_now().boot_us + SERVE_US;
     int r = paths_open(&d->paths, a, e);
     if (r == 0)
         r = paths_secure(&d->paths, e);
@@ -434,8 +436,6 @@ int main(int argc, char **argv)
     if (daemon_open(d, &a, &e) < 0) {
         log_line(LOG_ERROR, "%s", e.text);
     } else {
-        log_line(LOG_NOTE, "divvyd " DIVVY_VERSION " listens on %s", d->paths.socket);
-        (void)sd_notify(0, "READY=1"); /* nobody may be listening */
         status = sd_event_loop(d->event) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     }
     daemon_close(d);

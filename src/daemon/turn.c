@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
 
 #include "base/killpoint.h"
 #include "base/log.h"
@@ -167,6 +168,22 @@ static void set_timers(struct daemon *d)
     d->look_soon = false;
 }
 
+/*
+ * Whoever asks before the cards are known waits in the socket's queue, rather
+ * than being told that there are none. Not for long: a driver that hangs is
+ * something to tell, too.
+ */
+static void serve_when_known(struct daemon *d)
+{
+    bool late = clock_now().boot_us > d->serve_boot_us;
+    if (d->serves || !(d->snapshot_came || d->driver_trouble[0] || late))
+        return;
+    d->serves = true;
+    (void)sd_event_source_set_enabled(d->api_io, SD_EVENT_ON); /* a valid source */
+    log_line(LOG_NOTE, "divvyd " DIVVY_VERSION " listens on %s", d->paths.socket);
+    (void)sd_notify(0, "READY=1"); /* nobody may be listening */
+}
+
 static int on_turn(sd_event_source *s, void *user)
 {
     struct daemon *d = user;
@@ -177,6 +194,7 @@ static int on_turn(sd_event_source *s, void *user)
     if (d->inventory_stale)
         cards_rebuild(d);
     cdi_follow(d);
+    serve_when_known(d);
     set_timers(d);
     return 0;
 }
@@ -193,7 +211,8 @@ static int on_api_timer(sd_event_source *s, uint64_t usec, void *user)
 {
     struct daemon *d = user;
     (void)s, (void)usec; /* asked of the clock again */
-    api_run(d->api);
+    if (d->serves)
+        api_run(d->api);
     return 0;
 }
 
@@ -250,6 +269,8 @@ int turn_open(struct daemon *d, struct err *e)
     int r = sd_event_add_post(d->event, &d->turn, on_turn, d);
     if (r >= 0)
         r = sd_event_add_io(d->event, &d->api_io, api_fd(d->api), EPOLLIN, on_api, d);
+    if (r >= 0)
+        r = sd_event_source_set_enabled(d->api_io, SD_EVENT_OFF); /* until the cards are known */
     if (r >= 0)
         r = sd_event_add_time(d->event, &d->api_timer, CLOCK_BOOTTIME, soon, 1000, on_api_timer, d);
     if (r >= 0)

@@ -98,7 +98,9 @@ static bool board_is_known(struct server *s, const struct card *c)
     for (size_t i = 0; i < s->sent_count; i++) {
         if (strcmp(s->sent[i].uuid, c->uuid) != 0)
             continue;
-        bool same = memcmp(&s->sent[i].board, &c->board, sizeof c->board) == 0;
+        /* Both were copied whole from zeroed memory, padding and all; else it is sent again. */
+        bool same =
+            memcmp((const char *)&s->sent[i].board, (const char *)&c->board, sizeof c->board) == 0;
         s->sent[i].board = c->board;
         return same;
     }

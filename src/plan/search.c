@@ -186,7 +186,24 @@ static bool reused(const struct choice *best, const struct choice *base)
            best->way == WAY_REUSE;
 }
 
-static void offer_card(struct choice *best, struct stock_card *c, const struct request *r)
+/*
+ * A need that a part of some card is enough for does not take a whole one just
+ * because that is to be had sooner: it would keep far more than it asked for.
+ */
+static bool parts_are_enough(const struct stock *s, const struct request *r)
+{
+    struct fit fits[BOARD_PROFILES_MAX + 1];
+    for (size_t i = 0; r->kind == REQUEST_NEED && i < s->card_count; i++) {
+        const struct stock_card *c = &s->cards[i];
+        if (!c->closed && stock_card_gives_slices(c) && request_fits(r, c->board, fits) &&
+            fits[0].dominant_ppm < PPM)
+            return true;
+    }
+    return false;
+}
+
+static void offer_card(struct choice *best, struct stock_card *c, const struct request *r,
+                       bool parts_only)
 {
     struct fit fits[BOARD_PROFILES_MAX + 1];
     if (c->closed || c->held || (r->spread && c->used))
@@ -209,7 +226,7 @@ static void offer_card(struct choice *best, struct stock_card *c, const struct r
                 offer_pieces(best, base);
             if (!reused(best, &base))
                 offer_new(best, base);
-        } else if (!fits[i].profile && whole_choice(c, &whole)) {
+        } else if (!fits[i].profile && !parts_only && whole_choice(c, &whole)) {
             whole.fit = (uint32_t)rank;
             offer(best, &whole);
         }
@@ -228,10 +245,11 @@ static void take(struct stock *s, const struct choice *c, uint32_t task)
 
 static uint32_t take_tasks(struct stock *s, const struct request *r)
 {
+    bool parts_only = parts_are_enough(s, r);
     for (uint32_t task = 0; task < r->count; task++) {
         struct choice best = { .card = NULL };
         for (size_t i = 0; i < s->card_count; i++)
-            offer_card(&best, &s->cards[i], r);
+            offer_card(&best, &s->cards[i], r, parts_only);
         if (!best.card)
             return task;
         take(s, &best, task);
@@ -303,7 +321,7 @@ static uint32_t take_card_or_7g(struct stock *s, const struct request *r)
     struct choice best = { .card = NULL };
     for (size_t i = 0; i < s->card_count; i++) {
         struct choice one = { .card = NULL };
-        offer_card(&one, &s->cards[i], r);
+        offer_card(&one, &s->cards[i], r, false);
         struct choice whole;
         if (whole_choice(&s->cards[i], &whole) && (!one.card || whole.way < one.way))
             one = whole;

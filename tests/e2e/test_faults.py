@@ -121,6 +121,7 @@ def test_a_card_that_is_lost_takes_only_its_own_job_along():
                     body=f"exec {PROBE} --seconds 600")
         w.reach(job, "running")
         gpu = place_of(w, job)[0]["gpu"]
+        w.until(lambda: cards(w)[gpu]["processes"], "it is on the card")
         w.box.machine.sim("fault", f"gpu{gpu}", "lost")
         w.until(lambda: cards(w)[gpu]["health"] == "lost", "it is shown as lost")
         other = w.job("other", "--slice", "1g.10gb", body=f"exec {PROBE} --seconds 0")
@@ -174,6 +175,7 @@ def test_a_card_that_hangs_in_a_cut():
         w.box.machine.sim("fault", f"gpu{gpu}", "none")
         w.until(lambda: cards(w)[gpu]["health"] == "ok", "it answers again")
         w.until(lambda: w.state(job) in harness.ENDED or w.state(job) == "pending", "it is decided")
+        w.until(lambda: not cards(w)[gpu]["quarantine"], "it takes jobs again")
         w.settle()
         assert w.stop() == []
 

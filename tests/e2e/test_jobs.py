@@ -213,3 +213,16 @@ def test_old_jobs_are_forgotten_and_their_numbers_never_used_again(box, machine)
     divvy.start()
     harness.until(lambda: divvy.run("show", old, check=False).returncode == 4, "the old job is gone")
     assert int(divvy.submit("--", "true")) > int(old)
+
+
+def test_who_submits_before_the_cards_are_known_waits_for_them(box, machine):
+    divvy = box.divvy
+    divvy.configure("mode_hold: 0s\ncards: {default: {pool: queue}}\n")
+    machine.sim("fault", "gpu0", "slow:40")
+    divvy.launch()
+    harness.until((divvy.root / "run/divvy/divvyd.sock").exists, "there is a socket")
+    job = divvy.submit("--gpus", "2", "--", "true")
+    refused = divvy.run("submit", "--gpus", "3", "--", "true", check=False)
+    assert refused.stderr.startswith("divvy: this server gives 2 whole cards to jobs, not 3")
+    machine.sim("fault", "gpu0", "none")
+    assert divvy.wait(job)["state"] == "completed"

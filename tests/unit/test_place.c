@@ -305,6 +305,21 @@ static void test_a_need_takes_the_smallest_that_is_enough(void **state)
     assert_string_equal(a.place.items[0].profile, "2g.20gb");
 }
 
+static void test_a_need_waits_for_a_part_rather_than_take_a_whole_card(void **state)
+{
+    (void)state;
+    AUTO(asked) struct asked a = begin();
+    struct inventory_card *c = inventory_add(&a.inv, board_a100_80());
+    c->idle_since_boot_us = a.now.boot_us - HOLD + 1;
+    assert_int_equal(ask(&a, need(18 * GIB)), PLACE_LATER);
+    c->idle_since_boot_us--;
+    assert_int_equal(ask(&a, need(18 * GIB)), PLACE_NOW);
+    assert_string_equal(a.place.items[0].profile, "1g.20gb");
+    c->mode = MODE_WHOLE;
+    assert_int_equal(ask(&a, need(18 * GIB)), PLACE_NOW);
+    assert_place(&a, "gpu0");
+}
+
 static void test_all_of_a_card_is_taken_as_it_is(void **state)
 {
     (void)state;
@@ -478,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_a_whole_card_is_made_of_an_empty_cut_one),
         cmocka_unit_test(test_whole_cards_are_given_in_their_own_order),
         cmocka_unit_test(test_a_need_takes_the_smallest_that_is_enough),
+        cmocka_unit_test(test_a_need_waits_for_a_part_rather_than_take_a_whole_card),
         cmocka_unit_test(test_all_of_a_card_is_taken_as_it_is),
         cmocka_unit_test(test_spread_puts_tasks_on_different_cards),
         cmocka_unit_test(test_a_full_slice_is_as_good_as_a_card_if_asked),
