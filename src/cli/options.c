@@ -262,6 +262,12 @@ static int read_kind(const struct job_options *o, struct request *r, struct err 
             return code;
         if (!r->mem_bytes)
             return wrong(v, err_set(e, -EINVAL, "--gpu-mem: 0 is no need; leave it out"), e);
+        if (r->mem_bytes < UINT64_C(1) << 20) /* "18" meant 18G */
+            return wrong(v,
+                         err_set(e, -EINVAL,
+                                 "--gpu-mem: '%.32s' is less than 1M; say the unit, as in 18G",
+                                 v->words),
+                         e);
     }
     v = &o->values[OPT_GPU_COMPUTE];
     if (v->words) {

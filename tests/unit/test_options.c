@@ -100,6 +100,8 @@ static void test_what_contradicts_itself_is_refused(void **state)
     expect_refusal("--gpus 1 --slice 1g.10gb",
                    "--gpus asks for whole cards and --slice for parts of cards; a job has one or "
                    "the other");
+    expect_refusal("--gpu-mem 18",
+                   "train.sh:3: --gpu-mem: '18' is less than 1M; say the unit, as in 18G");
     expect_refusal("--slice 1g.10gb --gpu-mem 3G",
                    "--slice names a profile already; --gpu-mem and --gpu-compute choose one, so "
                    "leave one out");
