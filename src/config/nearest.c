@@ -46,7 +46,8 @@ const char *nearest_name(const char *given, const char *const *names, size_t cou
     if (!len || len > NAME_MAX_BYTES)
         return NULL;
     const char *best = NULL;
-    unsigned best_distance = (unsigned)(len / 3 + 1); /* a third of the letters may be wrong */
+    /* A third of the letters may be wrong, and one more in words that leave something to go by. */
+    unsigned best_distance = len <= 3 ? 1 : (unsigned)(len / 3 + 1);
     for (size_t i = 0; i < count; i++) {
         if (strlen(names[i]) > NAME_MAX_BYTES)
             continue;

@@ -28,6 +28,9 @@ static void what_is_far_stays_unknown(void **state)
 {
     (void)state;
     assert_null(near("retention"));
+    static const char *const states[] = { "oom" };
+    assert_null(nearest_name("foo", states, 1));
+    assert_string_equal(nearest_name("omo", states, 1), "oom");
     assert_null(near(""));
     char longer[65];
     memset(longer, 'u', 64);
