@@ -63,6 +63,13 @@ static bool profile_numbers(const char *name, unsigned int *ret_slices, unsigned
     return sscanf(name, "%2ug.%4ugb", ret_slices, ret_gb) == 2;
 }
 
+/* "2g" */
+static bool slices_alone(const char *name, unsigned int *ret_slices)
+{
+    int end = 0;
+    return sscanf(name, "%2ug%n", ret_slices, &end) == 1 && end > 0 && !name[end];
+}
+
 static unsigned int apart(unsigned int a, unsigned int b)
 {
     return a > b ? a - b : b - a;
@@ -73,7 +80,8 @@ static const struct profile *nearest(const struct stock *s, const char *asked, u
 {
     const struct profile *best = NULL;
     unsigned int slices, best_apart = UINT32_MAX;
-    if (!profile_numbers(asked, &slices, ret_gb))
+    *ret_gb = 0;
+    if (!profile_numbers(asked, &slices, ret_gb) && !slices_alone(asked, &slices))
         return NULL;
     for (size_t i = 0; i < s->card_count; i++) {
         const struct board *b = s->cards[i].board;
@@ -97,8 +105,10 @@ static void refuse_profile(const struct stock *s, const struct request *r, struc
     const struct profile *p = nearest(s, r->profile, &gb);
     text_addf(t, "no card here has %s.", r->profile);
     add_boards(t, s);
-    if (p)
+    if (p && gb)
         text_addf(t, " Nearest: --slice %s (or say what you need: --gpu-mem %uG).", p->name, gb);
+    else if (p)
+        text_addf(t, " Nearest: --slice %s.", p->name);
 }
 
 static void refuse_need(const struct stock *s, const struct request *r, struct text *t)

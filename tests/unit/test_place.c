@@ -406,6 +406,10 @@ static void test_an_unknown_profile_is_answered_with_those_there_are(void **stat
         "no card here has 1g.5gb. A100-SXM4-80GB has 1g.10gb, 1g.10gb+me, 1g.20gb, 2g.20gb, "
         "3g.40gb, 4g.40gb, 7g.80gb. Nearest: --slice 1g.10gb (or say what you need: "
         "--gpu-mem 5G).");
+    assert_int_equal(ask(&a, slices("2g", 1)), PLACE_NEVER);
+    assert_non_null(strstr(a.e.text, " Nearest: --slice 2g.20gb."));
+    assert_int_equal(ask(&a, slices("big", 1)), PLACE_NEVER);
+    assert_null(strstr(a.e.text, "Nearest"));
     assert_int_equal(ask(&a, need(100 * GIB)), PLACE_NEVER);
     assert_non_null(strstr(a.e.text, "no card here has 100.0 GiB: the largest is gpu0"));
 }
