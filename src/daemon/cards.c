@@ -289,6 +289,20 @@ static void name_lost_card(const struct daemon *d, struct card *c)
             memcpy(c->uuid, d->cards[i]->row.uuid, sizeof c->uuid);
 }
 
+/* Once for each change. Of silence cards_silent tells. */
+static void tell_health(struct card_memory *m)
+{
+    const struct card *c = &m->last;
+    if (c->health == m->told || c->health == CARD_UNRESPONSIVE)
+        return;
+    if (c->health == CARD_OK)
+        log_line(LOG_NOTE, "gpu%u is well again", m->row.ordinal);
+    else
+        log_line(LOG_WARN, "gpu%u is %s%s%s", m->row.ordinal, card_health_word(c->health),
+                 c->trouble[0] ? ": " : "", c->trouble);
+    m->told = c->health;
+}
+
 void cards_snapshot(struct daemon *d, struct snapshot *take)
 {
     if (!d->snapshot_came)
@@ -308,6 +322,8 @@ void cards_snapshot(struct daemon *d, struct snapshot *take)
     for (size_t i = 0; i < d->card_count; i++)
         if (!d->cards[i]->present)
             miss_card(d->cards[i]);
+    for (size_t i = 0; i < d->card_count; i++)
+        tell_health(d->cards[i]);
     cuts_recover(d);
     for (size_t i = 0; i < d->card_count; i++)
         if (!cut_is_on(d, d->cards[i]->row.uuid))

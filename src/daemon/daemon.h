@@ -72,6 +72,7 @@ struct card_memory {
     bool was_held;              /* since this daemon looks at it */
     struct card_lock lock;      /* held while the card is in pool queue */
     char lock_trouble[160];     /* why it is not held; "" */
+    enum card_health told;      /* what the log said of it last; CARD_OK at first */
 };
 
 /* One attempt that is alive: from its place to its end. */

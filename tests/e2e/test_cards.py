@@ -104,3 +104,6 @@ def test_a_lost_card_does_not_hide_the_healthy_one(box, divvy):
     assert cards(divvy)[1]["health"] == "ok"
     job = divvy.submit("--gpus", "1", "--", "true")
     assert divvy.wait(job)["place"][0]["gpu"] == 1
+    box.machine.sim("fault", "gpu0", "none")
+    harness.until(lambda: "gpu0 is well again" in divvy.said(), "the log tells that gpu0 is back")
+    assert divvy.said().count("gpu0 is lost: ") == 1
