@@ -24,7 +24,7 @@
 #define WRITE_AGAIN_S 1
 /* Most jobs that are shorter are never visited, and need no socket. */
 #define DOOR_US (CLOCK_SECOND / 2)
-#define SETTLE_US (5 * CLOCK_SECOND) /* for a container's runtime to put its things away */
+#define SETTLE_US (CLOCK_SECOND / 2) /* for a container's runtime to put its things away */
 
 static int64_t boot_us(void)
 {

@@ -16,6 +16,7 @@
 #define INIT_PROGRAM "/usr/libexec/podman/catatonit"
 #define USUAL_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define CLEAR_WAIT_S 20
+#define EMPTY_WAIT_US (2 * CLOCK_SECOND)
 #define CLEAR_TRIES 3 /* podman's first try on what was killed brings its record up to date */
 
 /* ---- what there is ---- */
@@ -381,6 +382,21 @@ static int clear_task(const struct jobdir_spec *s, unsigned task, const struct t
     return r;
 }
 
+/* podman leaves a process behind that holds its user namespace. */
+static void empty(const struct tree *t)
+{
+    int64_t end_us = clock_now().boot_us + EMPTY_WAIT_US;
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    while (tree_populated(t) && clock_now().boot_us < end_us) {
+        tree_signal(t, SIGKILL);
+        (void)sigtimedwait(&child, NULL, &(struct timespec){ .tv_nsec = 5000000 });
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue;
+    }
+}
+
 void container_clear(const struct jobdir_spec *s, const struct tree *t)
 {
     struct err e = ERR_INIT;
@@ -395,4 +411,5 @@ void container_clear(const struct jobdir_spec *s, const struct tree *t)
             log_line(LOG_WARN, "what is left of the container of task %u was not removed: %s", i,
                      e.text);
     }
+    empty(t);
 }

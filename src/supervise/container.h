@@ -72,7 +72,8 @@ char **container_environment(char **take_env, const struct jobdir_spec *s, unsig
                              const struct container_host *h);
 
 /*
- * Removes what is left of all tasks, as the user, in their cgroups. Blocks for
+ * Removes what is left of all tasks, as the user, in their cgroups, and kills
+ * whatever that left. Blocks for
  * 20 s at most, with SIGCHLD blocked; what could not be removed is logged.
  */
 void container_clear(const struct jobdir_spec *s, const struct tree *t);

@@ -41,10 +41,14 @@ class Podman:
                     "TMPDIR": str(home)}
 
     def run(self, *words, check=True):
-        """As the tests' divvy runs it: crun takes no host with both kinds of cgroups."""
-        return run("setpriv", f"--reuid={self.who.pw_uid}", f"--regid={self.who.pw_gid}",
+        """As harness.Divvy.run does: the group has the number of the user."""
+        return run("setpriv", f"--reuid={self.who.pw_uid}", f"--regid={self.who.pw_uid}",
                    "--clear-groups", "podman", "--cgroup-manager=cgroupfs", *words, env=self.env,
                    check=check, cwd=self.home, timeout=120)
+
+    def rest(self):
+        """Ends the process that holds the namespaces of this user's podman."""
+        self.run(*OCI, "system", "migrate")
 
     def containers(self):
         return self.run("ps", "--all", "--format", "{{.Names}}").stdout.split()
@@ -76,7 +80,7 @@ def podman():
     home = pathlib.Path(tempfile.mkdtemp(prefix="dvc-", dir="/tmp"))
     podman = Podman(home)
     image = make_image(home)
-    run("chown", "-R", f"{podman.who.pw_uid}:{podman.who.pw_gid}", home)
+    run("chown", "-R", f"{podman.who.pw_uid}:{podman.who.pw_uid}", home)
     for words in [("import", image, IMAGE),
                   (*OCI, "run", "--rm", "--network=host", IMAGE, "true")]:
         done = podman.run(*words, check=False)
@@ -84,6 +88,7 @@ def podman():
             shutil.rmtree(home)
             pytest.skip(f"podman does not work here: {done.stderr.strip().splitlines()[-1]}")
     yield podman
+    podman.rest()
     shutil.rmtree(home)
 
 
@@ -94,7 +99,7 @@ class User:
         self.divvy, self.podman = divvy, podman
         self.folder = podman.home / divvy.root.parent.name
         self.folder.mkdir()
-        shutil.chown(self.folder, podman.who.pw_uid, podman.who.pw_gid)
+        shutil.chown(self.folder, podman.who.pw_uid, podman.who.pw_uid)
         self.how = {"user": podman.who.pw_uid, "cwd": self.folder, "env": podman.env}
 
     def run(self, *words, **more):
@@ -174,6 +179,21 @@ def test_cancel_kills_it_and_leaves_nothing(user):
 
 
 @needs_root
+def test_nothing_of_podmans_own_stays_behind(user):
+    """The first podman of a user starts a process that holds its namespaces: here, in the job."""
+    user.podman.rest()
+    job = user.submit("--", "sh", "-c", "until ls go; do sleep 0.1; done")
+    user.divvy.wait_state(job, "running")
+    started = json.loads((user.divvy.root / f"var/lib/divvy/jobs/{job}.1/started").read_text())
+    (user.folder / "go").touch()
+    assert user.divvy.wait(job)["state"] == "completed"
+    left = [path for path in pathlib.Path("/sys/fs/cgroup").glob(f"**/{job}.1")
+            if str(started["cgroup"]).strip("/") in str(path)]
+    assert not left
+    assert not list(harness.processes_with("DIVVY_ATTEMPT", f"{job}.1"))
+
+
+@needs_root
 def test_a_script_and_named_variables_go_in(user):
     script = user.folder / "job.sh"
     script.write_text(f"#!/bin/sh\n#DIVVY --container {IMAGE} --env EPOCHS=3\n"
@@ -190,7 +210,8 @@ def test_two_tasks_are_two_containers(user):
     job = user.submit("--slice", "1g.10gb:2", "--output", "out-%t", "--", "sh", "-c",
                       "echo $DIVVY_TASK_ID $CUDA_VISIBLE_DEVICES")
     assert user.divvy.wait(job, patience=60)["state"] == "completed"
-    said = [(user.folder / f"out-{task}").read_text().split() for task in range(2)]
+    said = [(user.folder / f"out-{task}").read_text().splitlines()[-1].split()
+            for task in range(2)]
     assert [words[0] for words in said] == ["0", "1"]
     assert said[0][1] != said[1][1]
     until(lambda: not user.podman.containers(), "the containers are gone")
