@@ -29,14 +29,14 @@ static void cards_and_slices_are_read_in_every_form(void **state)
     (void)state;
     AUTO(layout) struct layout l = LAYOUT_INIT;
     read_layout("cards:\n"
-         "  - card: gpu0\n"
-         "    slices: {1g.10gb: 3, 3g.40gb@4: 1}\n"
-         "  - card: [1, GPU-0a-1b, \"0000:07:00.0\", a100-80gb]\n"
-         "    mode: auto\n"
-         "    slices: [2g.20gb@0, 1c.3g.40gb@4.2, 1g.10gb+me, {1g.10gb: 2}]\n"
-         "  - card: all\n"
-         "    mode: whole\n",
-         &l);
+                "  - card: gpu0\n"
+                "    slices: {1g.10gb: 3, 3g.40gb@4: 1}\n"
+                "  - card: [1, GPU-0a-1b, \"0000:07:00.0\", a100-80gb]\n"
+                "    mode: auto\n"
+                "    slices: [2g.20gb@0, 1c.3g.40gb@4.2, 1g.10gb+me, {1g.10gb: 2}]\n"
+                "  - card: all\n"
+                "    mode: whole\n",
+                &l);
     assert_int_equal(l.wish_count, 3);
     const struct layout_wish *w = &l.wishes[0];
     assert_int_equal(w->claims[0].kind, CLAIM_ORDINAL);
@@ -68,8 +68,8 @@ static void empty_slices_are_not_no_slices(void **state)
     (void)state;
     AUTO(layout) struct layout l = LAYOUT_INIT;
     read_layout("cards:\n- {card: gpu0, slices: []}\n- {card: gpu1, slices: {}}\n"
-         "- {card: gpu2, mode: slices}\n- {card: gpu3, mode: auto}\n",
-         &l);
+                "- {card: gpu2, mode: slices}\n- {card: gpu3, mode: auto}\n",
+                &l);
     assert_true(l.wishes[0].has_slices);
     assert_true(l.wishes[1].has_slices);
     assert_false(l.wishes[2].has_slices);
