@@ -189,13 +189,16 @@ static bool reused(const struct choice *best, const struct choice *base)
 /*
  * A need that a part of some card is enough for does not take a whole one just
  * because that is to be had sooner: it would keep far more than it asked for.
+ * Cards that are kept for somebody count: else keeping one would let more go.
  */
 static bool parts_are_enough(const struct stock *s, const struct request *r)
 {
     struct fit fits[BOARD_PROFILES_MAX + 1];
     for (size_t i = 0; r->kind == REQUEST_NEED && i < s->card_count; i++) {
         const struct stock_card *c = &s->cards[i];
-        if (!c->closed && stock_card_gives_slices(c) && request_fits(r, c->board, fits) &&
+        bool there = c->closed != STOCK_OTHER_POOL && c->closed != STOCK_UNHEALTHY &&
+                     c->closed != STOCK_QUARANTINED;
+        if (there && stock_card_gives_slices(c) && request_fits(r, c->board, fits) &&
             fits[0].dominant_ppm < PPM)
             return true;
     }
