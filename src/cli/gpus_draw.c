@@ -264,6 +264,8 @@ static void add_slice_line(const struct drawing *d, size_t i)
         text_addf(&line, "%s  ", s->uuid[0] ? s->uuid : "no UUID");
         add_gib(&line, s->mem_known, s->mem_used_bytes, s->mem_total_bytes);
         add_line(d, COLOUR_NONE, line.buf);
+        if (d->c->slices[i].hold.kind == HOLD_NONE)
+            return; /* the picture says that it is idle */
         text_clear(&line);
         text_add(&line, "  ");
     }

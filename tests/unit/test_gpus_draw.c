@@ -242,6 +242,7 @@ static void test_details_fit_a_terminal(void **state)
     gpus_draw(&inv, &look, &got);
     assert_non_null(strstr(got.buf, "  MIG-97554c76-af23-5053-a17a-638a9b9b824e  "));
     assert_non_null(strstr(got.buf, "\n       #41 alice serve 2h13m\n"));
+    assert_null(strstr(got.buf, "\n       idle\n"));
     for (char *save = NULL, *line = strtok_r(got.buf, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save))
         assert_true(cells_wide(line) <= 80);
