@@ -363,9 +363,11 @@ void cards_quarantine(struct daemon *d, const char *uuid, const char *why)
 {
     struct err e = ERR_INIT;
     struct card_memory *m = cards_find(d, uuid);
-    if (!m)
-        return;
-    (void)snprintf(m->row.quarantine, sizeof m->row.quarantine, "%s", why); /* cut when too long */
+    char cut[sizeof m->row.quarantine];
+    (void)snprintf(cut, sizeof cut, "%s", why); /* cut when too long */
+    if (!m || strcmp(m->row.quarantine, cut) == 0)
+        return; /* said already */
+    memcpy(m->row.quarantine, cut, sizeof cut);
     log_line(LOG_ERROR, "gpu%u takes no more jobs: %s", m->row.ordinal, why);
     if (turn_write(d))
         wrote(store_set_card_quarantine(d->store, uuid, m->row.quarantine, &e), &e);

@@ -205,6 +205,9 @@ void refuse_never(const struct stock *s, const struct request *r, uint32_t serve
         refuse_profile(s, r, &t);
     else if (!boards)
         refuse_need(s, r, &t);
+    else if (!serving && r->kind == REQUEST_CARDS && r->count > open)
+        text_addf(&t, "this server has %zu card%s for jobs, not %u", open, open == 1 ? "" : "s",
+                  r->count);
     else if (!serving)
         refuse_mode(s, r, &t);
     else

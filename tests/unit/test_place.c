@@ -384,6 +384,17 @@ static void test_whole_cards_are_taken_on_one_node(void **state)
                         "cards: nothing joins them");
 }
 
+static void test_more_cards_than_there_are_is_told_before_their_mode(void **state)
+{
+    (void)state;
+    AUTO(asked) struct asked a = begin();
+    inventory_add(&a.inv, board_a100_80())->mode = MODE_SLICES;
+    assert_int_equal(ask(&a, cards(9)), PLACE_NEVER);
+    assert_string_equal(a.e.text, "this server has 1 card for jobs, not 9");
+    assert_int_equal(ask(&a, cards(1)), PLACE_NEVER);
+    assert_non_null(strstr(a.e.text, "only slices are given"));
+}
+
 static void test_engines_are_a_limit(void **state)
 {
     (void)state;
@@ -502,6 +513,7 @@ int main(void)
         cmocka_unit_test(test_spread_puts_tasks_on_different_cards),
         cmocka_unit_test(test_a_full_slice_is_as_good_as_a_card_if_asked),
         cmocka_unit_test(test_whole_cards_are_taken_on_one_node),
+        cmocka_unit_test(test_more_cards_than_there_are_is_told_before_their_mode),
         cmocka_unit_test(test_engines_are_a_limit),
         cmocka_unit_test(test_an_unknown_profile_is_answered_with_those_there_are),
         cmocka_unit_test(test_cards_of_other_pools_are_not_given),
