@@ -60,8 +60,10 @@ const char *board_short_name(const struct board *b)
 char *board_profiles_sentence(const struct board *b)
 {
     struct text t = TEXT_INIT;
-    text_add(&t, board_short_name(b));
-    if (!b->profile_count)
+    text_add(&t, b->name[0] ? board_short_name(b) : "A card that does not answer");
+    if (!b->name[0])
+        text_add(&t, " does not tell its profiles");
+    else if (!b->profile_count)
         text_add(&t, b->activation == MIG_NONE ? " cannot be cut (no MIG)"
                                                : " does not tell its profiles while MIG is off");
     for (uint32_t i = 0; i < b->profile_count; i++)

@@ -78,6 +78,9 @@ static void refusals_end_with_what_the_board_has(void **state)
     assert_profiles(b, "A100-SXM4-80GB cannot be cut (no MIG)");
     memcpy(b->name, "Quadro", sizeof "Quadro");
     assert_string_equal(board_short_name(b), "Quadro");
+    b->name[0] = '\0';
+    b->profile_count = 0;
+    assert_profiles(b, "A card that does not answer does not tell its profiles");
 }
 
 static void assert_parts(struct board *b, const char *name, uint32_t compute, uint32_t mem)
