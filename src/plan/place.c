@@ -96,7 +96,8 @@ static struct times moments(const struct inventory *inv, int64_t hold_us, const 
             add_hold(&t, &c->slices[k].hold, hold_us, now);
     }
     add_time(&t, now->boot_us + 1, now); /* as things are */
-    qsort(t.list, t.count, sizeof *t.list, by_time);
+    if (t.count > 1)
+        qsort(t.list, t.count, sizeof *t.list, by_time);
     return t;
 }
 

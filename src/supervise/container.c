@@ -230,8 +230,8 @@ int container_run_words(const struct jobdir_spec *s, unsigned task, const struct
 {
     const struct job_container *c = &s->job.container;
     char **words = NULL;
-    int r = strcmp(h->runtime, "podman") == 0 ? podman_words(s, task, h, &words, e)
-                                              : apptainer_words(s, task, h, &words, e);
+    int r = text_same(h->runtime, "podman") ? podman_words(s, task, h, &words, e)
+                                            : apptainer_words(s, task, h, &words, e);
     if (r < 0) {
         strv_free(words);
         return r;
@@ -251,7 +251,7 @@ char **container_inside_words(const struct jobdir_spec *s, unsigned task,
                               const struct container_host *h)
 {
     char **words = NULL;
-    if (strcmp(h->runtime, "podman") != 0)
+    if (!text_same(h->runtime, "podman"))
         return NULL; /* apptainer's tasks are processes of the host's like any other */
     add_podman(h, &words);
     strv_add(&words, "exec");
@@ -271,7 +271,7 @@ char **container_clear_words(const struct jobdir_spec *s, unsigned task,
                              const struct container_host *h)
 {
     char **words = NULL;
-    if (strcmp(h->runtime, "podman") != 0)
+    if (!text_same(h->runtime, "podman"))
         return NULL; /* apptainer keeps no record of what it runs */
     add_podman(h, &words);
     strv_add(&words, "rm");
