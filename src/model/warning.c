@@ -42,10 +42,10 @@ int signal_parse(const char *word, int *ret, struct err *e)
                    word);
 }
 
-int job_warning_parse(const char *words, struct job_warning *ret, struct err *e)
+int job_warning_parse(const char *text, struct job_warning *ret, struct err *e)
 {
     struct job_warning w = { .before_us = CLOCK_MINUTE };
-    auto_free char *name = text_dup(words);
+    auto_free char *name = text_dup(text);
     char *at = strchr(name, '@');
     if (at)
         *at++ = '\0';

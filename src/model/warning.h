@@ -23,7 +23,7 @@ struct job_warning {
 };
 
 /* "SIGNAL@TIME"; without @TIME it is 60 seconds. -EINVAL, -ERANGE. */
-int job_warning_parse(const char *words, struct job_warning *ret, struct err *e);
+int job_warning_parse(const char *text, struct job_warning *ret, struct err *e);
 /* Does it make sense with this limit (0: none)? -EINVAL with a sentence. */
 int job_warning_check(const struct job_warning *w, int64_t limit_us, struct err *e);
 
