@@ -60,7 +60,10 @@ void job_add_end(struct text *t, const struct job_view *v)
         text_addf(t, "could not be started%s%s", x->text[0] ? ": " : "", x->text);
         break;
     case EXIT_LOST:
-        text_add(t, "nobody saw it end");
+        text_addf(t, "nobody saw it end%s%s", x->text[0] ? ": " : "", x->text);
+        break;
+    case EXIT_INTERRUPTED:
+        text_add(t, x->text[0] ? x->text : "interrupted");
         break;
     }
 }

@@ -232,13 +232,14 @@ static void judge_fault(struct job *j)
     AUTO(job_spec) struct job_spec spec = { .name = NULL };
     bool failed = j->verdict == JOB_FAILED || j->verdict == JOB_LOST;
     const struct card_memory *m = failed ? failed_card(j) : NULL;
-    if (!m)
+    if (!m && a->exit.kind != EXIT_INTERRUPTED)
         return;
     a->faulted = true;
     if (a->number >= FAULT_TRIES || store_job_spec(j->daemon->store, j->id, &spec, &e) < 0 ||
         !spec.requeue_on_fault)
         return;
-    (void)snprintf(a->exit.text, sizeof a->exit.text, "gpu%u failed under it", m->row.ordinal);
+    if (m)
+        (void)snprintf(a->exit.text, sizeof a->exit.text, "gpu%u failed under it", m->row.ordinal);
     a->requeue = true;
 }
 
@@ -355,9 +356,15 @@ static bool clear_orphans(struct job *j, int dir)
 static void take_vanished(struct job *j, int dir, const char *why)
 {
     struct now now = clock_now();
-    struct job_exit x = { .kind = EXIT_LOST,
+    /* It had started, and not in this boot. */
+    bool went_down = j->attempt->started_wall_us && !j->attempt->started_boot_us;
+    struct job_exit x = { .kind = went_down ? EXIT_INTERRUPTED : EXIT_LOST,
                           .ended_boot_us = now.boot_us,
                           .ended_wall_us = now.wall_us };
+    if (went_down && j->state == JOB_ENDING && j->verdict == JOB_CANCELLED)
+        x.kind = EXIT_CANCELLED; /* as it was asked to end, and did */
+    if (went_down)
+        why = "the machine went down under it";
     if (j->state != JOB_ENDING) {
         j->verdict = JOB_LOST;
         if (!job_move(j, JOB_EV_VANISHED, why))

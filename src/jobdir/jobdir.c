@@ -17,7 +17,7 @@
 #define TEMPORARY ".new-"
 #define SPEC "spec.json"
 
-static const char *const stop_words[] = { "none", "cancel", "preempt", "timeout" };
+static const char *const stop_words[] = { "none", "cancel", "preempt", "timeout", "outside" };
 static const char *const state_words[] = { "new", "starting", "started, supervised",
                                            "started, supervisor gone", "ended" };
 

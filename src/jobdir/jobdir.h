@@ -140,6 +140,7 @@ enum jobdir_stop {
     JOBDIR_STOP_CANCEL,
     JOBDIR_STOP_PREEMPT, /* recorded as EXIT_CANCELLED; the daemon knows that it preempted */
     JOBDIR_STOP_TIMEOUT,
+    JOBDIR_STOP_OUTSIDE, /* never in the file: a signal to the supervisor, as a shutdown sends it */
 };
 
 /* ---- the folder --------------------------------------------------------- */

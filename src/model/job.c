@@ -50,7 +50,8 @@ static const char *const event_words[JOB_EVENTS] = {
 };
 
 static const char *const exit_words[] = {
-    "none", "exited", "signaled", "oom", "timeout", "cancelled", "not started", "lost",
+    "none",      "exited",      "signaled", "oom",         "timeout",
+    "cancelled", "not started", "lost",     "interrupted",
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -114,6 +115,7 @@ int job_exit_status(const struct job_exit *x)
         return x->value ? x->value : 126;
     case EXIT_NONE:
     case EXIT_LOST:
+    case EXIT_INTERRUPTED:
         break;
     }
     return 125;
@@ -126,6 +128,7 @@ enum job_state job_exit_verdict(const struct job_exit *x)
         [EXIT_SIGNAL] = JOB_FAILED,      [EXIT_OOM] = JOB_OOM,
         [EXIT_TIMEOUT] = JOB_TIMEOUT,    [EXIT_CANCELLED] = JOB_CANCELLED,
         [EXIT_NOT_STARTED] = JOB_FAILED, [EXIT_LOST] = JOB_LOST,
+        [EXIT_INTERRUPTED] = JOB_LOST,
     };
     return x->kind == EXIT_CODE && x->value == 0 ? JOB_COMPLETED : by_kind[x->kind];
 }

@@ -79,6 +79,7 @@ enum exit_kind {
     EXIT_CANCELLED,   /* killed because it was asked to be */
     EXIT_NOT_STARTED, /* exec or set-up failed; `text` says why */
     EXIT_LOST,        /* nobody saw it end */
+    EXIT_INTERRUPTED, /* the machine went down, or its unit was stopped; `text` says which */
 };
 
 struct job_exit {

@@ -82,7 +82,7 @@ static void take_signals(struct attempt *a, int fd)
     struct signalfd_siginfo info;
     while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo != SIGCHLD)
-            attempt_begin_end(a, JOBDIR_STOP_CANCEL, SIGTERM);
+            attempt_begin_end(a, JOBDIR_STOP_OUTSIDE, SIGTERM);
     attempt_reap(a);
 }
 

@@ -18,6 +18,9 @@ static void set_stopped(struct job_exit *x, enum jobdir_stop stopped, int signal
         set(x, EXIT_TIMEOUT, signal, "its time limit ended it");
     else if (stopped == JOBDIR_STOP_PREEMPT)
         set(x, EXIT_CANCELLED, signal, "preempted");
+    else if (stopped == JOBDIR_STOP_OUTSIDE)
+        set(x, EXIT_INTERRUPTED, signal,
+            "ended from outside of Divvy: the machine shut down, or its unit was stopped");
     else
         set(x, EXIT_CANCELLED, signal, "");
 }

@@ -233,8 +233,10 @@ def test_stop_says_why(attempt, how):
     else:
         attempt.stop(how)
     end = attempt.finish()
-    assert end["kind"] == ("timeout" if how == "timeout" else "cancelled")
-    assert end["text"] == {"preempt": "preempted", "timeout": "its time limit ended it"}.get(how, "")
+    kinds = {"timeout": "timeout", "signal": "interrupted"}
+    said = {"preempt": "preempted", "timeout": "its time limit ended it", "cancel": "",
+            "signal": "ended from outside of Divvy: the machine shut down, or its unit was stopped"}
+    assert (end["kind"], end["text"]) == (kinds.get(how, "cancelled"), said[how])
 
 
 def test_stop_before_the_start_runs_nothing(attempt):

@@ -203,7 +203,7 @@ static void every_word_is_read_back(void **state)
         assert_int_equal(job_state_parse(job_state_word((enum job_state)i), &s), 0);
         assert_int_equal(s, i);
     }
-    for (int i = EXIT_NONE; i <= EXIT_LOST; i++) {
+    for (int i = EXIT_NONE; i <= EXIT_INTERRUPTED; i++) {
         enum exit_kind k = EXIT_NONE;
         assert_int_equal(exit_kind_parse(exit_kind_word((enum exit_kind)i), &k), 0);
         assert_int_equal(k, i);
@@ -234,6 +234,7 @@ static void a_job_ends_as_its_exit_says(void **state)
         { EXIT_TIMEOUT, 15, JOB_TIMEOUT, 124 },   { EXIT_CANCELLED, 15, JOB_CANCELLED, 130 },
         { EXIT_NOT_STARTED, 0, JOB_FAILED, 126 }, { EXIT_NOT_STARTED, 127, JOB_FAILED, 127 },
         { EXIT_NONE, 0, JOB_LOST, 125 },          { EXIT_LOST, 0, JOB_LOST, 125 },
+        { EXIT_INTERRUPTED, 0, JOB_LOST, 125 },
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct job_exit x = { .kind = table[i].kind, .value = table[i].value };

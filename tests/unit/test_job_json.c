@@ -143,7 +143,7 @@ static void exits_come_back_as_they_were(void **state)
         struct err e = ERR_INIT;
         struct job_exit again = { .kind = EXIT_NONE };
         struct job_exit x = {
-            .kind = (enum exit_kind)dice_below(&d, EXIT_LOST + 1),
+            .kind = (enum exit_kind)dice_below(&d, EXIT_INTERRUPTED + 1),
             .value = (int)dice_below(&d, 65),
             .task = (int)dice_below(&d, REQUEST_TASKS_MAX + 1),
             .ended_boot_us = (int64_t)dice_below(&d, INT64_MAX),

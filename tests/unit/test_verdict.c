@@ -51,6 +51,9 @@ static void what_was_asked_to_end_ended_for_that(void **state)
     struct job_exit preempted = task(KILLED(SIGTERM), 0, JOBDIR_STOP_PREEMPT);
     assert_int_equal(preempted.kind, EXIT_CANCELLED);
     assert_string_equal(preempted.text, "preempted");
+    struct job_exit outside = task(EXITED(0), 0, JOBDIR_STOP_OUTSIDE);
+    assert_ended(outside, EXIT_INTERRUPTED, 0);
+    assert_non_null(strstr(outside.text, "the machine shut down"));
 }
 
 static void job_ends_as_its_first_failure(void **state)
