@@ -75,8 +75,12 @@ static void forget_changes(struct layout_work *w)
 {
     for (size_t i = 0; w->changes && i < w->inv.card_count; i++)
         layout_change_done(&w->changes[i]);
+    for (size_t i = 0; w->holders && i < w->inv.card_count; i++)
+        holders_done(&w->holders[i]);
+    free(w->holders);
     free(w->changes);
     free(w->wishes);
+    w->holders = NULL;
     w->changes = NULL;
     w->wishes = NULL;
 }
@@ -376,6 +380,7 @@ static int plan(struct session *s, const struct layout_call *call)
         status = layout_work_plan(&w, s);
     if (status != STATUS_OK)
         return status;
+    layout_work_find_holders(&w);
     if (s->json) {
         auto_json json_t *j = layout_json(&w);
         status = verb_print_json(j);

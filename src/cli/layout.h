@@ -7,6 +7,7 @@
 
 #include "cli/verb.h"
 #include "config/layout.h"
+#include "driver/holders.h"
 #include "plan/layout.h"
 
 /* Exit statuses beside those of verb.h; layout(5) and divvy(1) list them. */
@@ -35,6 +36,7 @@ struct layout_work {
     struct inventory inv;
     const struct layout_wish **wishes; /* of each card; NULL: none */
     struct layout_change *changes;     /* of each card with a wish */
+    struct holders *holders; /* of each card, once layout_work_find_holders looked; else NULL */
 };
 
 void layout_work_done(struct layout_work *w);
@@ -49,6 +51,14 @@ int layout_work_choose(struct layout_work *w, const struct session *s,
 
 /* Plans for `w->inv` (again, when the cards have changed). The same on failure. */
 int layout_work_plan(struct layout_work *w, const struct session *s);
+
+/*
+ * Finds out who is on the cards that are busy or whose MIG mode changes (driver/holders.h). Where
+ * a mode change needs the card to itself and somebody has it open, its verdict becomes busy, too.
+ */
+void layout_work_find_holders(struct layout_work *w);
+/* A user's name for messages; NULL: not known. */
+const char *layout_user_name(uid_t uid, void *arg);
 
 /* What the worst card asks for: of LAYOUT_STATUS_…, STATUS_REFUSED, STATUS_OK. */
 int layout_work_status(const struct layout_work *w);

@@ -77,7 +77,10 @@ static int look(struct applying *a)
     inventory_from_snapshot(&snapshot, &a->work.inv);
     if (holders_mark(a->root, &a->work.inv, &e) < 0)
         return verb_fail(a->session, &e);
-    return layout_work_plan(&a->work, a->session);
+    int status = layout_work_plan(&a->work, a->session);
+    if (status == STATUS_OK)
+        layout_work_find_holders(&a->work);
+    return status;
 }
 
 /* ---- a change that was cut short ---- */

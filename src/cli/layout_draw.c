@@ -8,7 +8,7 @@
 #include "cli/table.h"
 #include "model/card_json.h"
 
-static const char *user_name(uid_t uid, void *arg)
+const char *layout_user_name(uid_t uid, void *arg)
 {
     (void)arg; /* the system knows */
     const struct passwd *user = getpwuid(uid);
@@ -58,7 +58,7 @@ static void draw_lines(struct drawing *d, const struct layout_change *ch)
 {
     static const enum colour colours[] = { COLOUR_DIM, COLOUR_BAD, COLOUR_GOOD, COLOUR_WAIT,
                                            COLOUR_WAIT };
-    struct gpus_look look = { .screen = d->screen, .user_name = user_name };
+    struct gpus_look look = { .screen = d->screen, .user_name = layout_user_name };
     for (size_t i = 0; i < ch->line_count;) {
         const struct layout_line *l = &ch->lines[i];
         AUTO(text) struct text t = TEXT_INIT;
@@ -98,18 +98,34 @@ static void draw_refusal(struct drawing *d, const struct layout_change *ch)
         ch->verdict == LAYOUT_BUSY ? COLOUR_WAIT : COLOUR_BAD, t.buf);
 }
 
+/* Who is on it, one a line, and what else holds it. */
+static void draw_holders(struct drawing *d, const struct holders *h)
+{
+    AUTO(text) struct text notes = TEXT_INIT;
+    for (size_t i = 0; i < h->count; i++) {
+        AUTO(text) struct text t = TEXT_INIT;
+        holder_add_text(&t, &h->list[i], layout_user_name, NULL);
+        row(d, "on it", COLOUR_WAIT, t.buf);
+    }
+    holders_add_notes(&notes, h);
+    if (notes.len)
+        row(d, "note", COLOUR_DIM, notes.buf);
+}
+
 static void draw_card(struct drawing *d, const struct layout_change *ch)
 {
+    const struct holders *h = d->work->holders ? &d->work->holders[ch - d->work->changes] : NULL;
     d->named = false;
     if (ch->warning[0])
         row(d, "note", COLOUR_WAIT, ch->warning);
     if (ch->verdict == LAYOUT_AS_WANTED)
         row(d, "as wanted", COLOUR_GOOD, "");
-    if (ch->verdict > LAYOUT_TO_DO) {
+    if (ch->verdict > LAYOUT_TO_DO)
         draw_refusal(d, ch);
-        return;
-    }
-    draw_turn(d, ch);
+    else
+        draw_turn(d, ch);
+    if (h)
+        draw_holders(d, h);
     if (ch->verdict == LAYOUT_TO_DO)
         draw_lines(d, ch);
 }
@@ -194,6 +210,8 @@ json_t *layout_json(const struct layout_work *w)
         json_put_u64(card, "created", ch->created);
         json_put(card, "slices", lines_json(&w->inv.cards[i], ch));
         json_put(card, "steps", plan_to_json(&ch->steps));
+        if (w->holders)
+            json_put(card, "holders", holders_json(&w->holders[i], layout_user_name, NULL));
         (void)json_array_append_new(list, card); /* out of memory: a short list */
     }
     json_put(j, "cards", list);

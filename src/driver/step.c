@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/text.h"
+#include "driver/holders.h"
 #include "driver/state.h"
 
 #define MODE_TRIES 10
@@ -39,25 +40,24 @@ static int refuse_words(const struct doing *w, int number, struct err *e, const 
     return err_set(e, number, "cannot %s: %s", what.buf, why);
 }
 
-/* In use, with whoever the driver lists there. */
+/* In use, with everybody who can be found there. */
 static int refuse_busy(const struct doing *w, uint32_t gi, struct err *e)
 {
-    struct card c = { .uuid = "" };
+    struct card c = { .uuid = "", .minor = UINT32_MAX };
+    AUTO(holders) struct holders h = HOLDERS_INIT;
     AUTO(text) struct text why = TEXT_INIT;
-    int named = 0;
-    text_add(&why, "it is in use");
     (void)driver_add_processes(w->d, w->dev, &c);
-    for (size_t i = 0; i < c.process_count && named < 4; i++) {
-        const struct gpu_process *p = &c.processes[i];
-        if (gi != NOT_AN_INSTANCE && p->gi != gi)
-            continue;
-        text_addf(&why, "%spid %d (%s)", named++ ? ", " : " by ", (int)p->pid,
-                  p->name[0] ? p->name : "gone");
-    }
-    if (!named)
-        text_add(&why, " by something that the driver does not list");
+    if (w->lib->nvmlDeviceGetMinorNumber &&
+        w->lib->nvmlDeviceGetMinorNumber(w->dev, &c.minor) != NVML_SUCCESS)
+        c.minor = UINT32_MAX;
+    holders_find(w->d->driver_root, &c, gi, &h);
+    holders_add_sentence(&why, &h, NULL, NULL);
     card_done(&c);
-    return refuse_words(w, -EBUSY, e, why.buf);
+    auto_free char *words =
+        h.count ? text_fmt("it is in use by %s", why.buf)
+                : text_fmt("it is in use by something that the driver does not list%s%s",
+                           why.len ? "; " : "", why.buf);
+    return refuse_words(w, -EBUSY, e, words);
 }
 
 static int refuse_for(const struct doing *w, nvmlReturn_t code, uint32_t gi, struct err *e)

@@ -2,6 +2,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -55,6 +56,17 @@ def hold(box, uuid):
 def end(probe):
     probe.kill()
     probe.wait()
+
+
+def opener(box, name, node):
+    """A program of that name that has a device node open and computes nothing."""
+    program = box.folder / name
+    shutil.copy("/bin/sleep", program)
+    fd = os.open(box.machine.folder / "root/dev" / node, os.O_PATH)
+    try:
+        return subprocess.Popen([program, "120"], pass_fds=[fd])
+    finally:
+        os.close(fd)
 
 
 def faults(box):
@@ -139,6 +151,71 @@ def test_wait_waits_for_who_is_in_the_way(box, machine):
         waiting.kill()
         waiting.wait()
         waiting.stdout.close()
+
+
+@pytest.mark.smoke
+def test_who_has_a_card_open_is_named_with_what_ends_it(box, machine):
+    """A monitor that the driver does not list, and another card that is free."""
+    monitor = opener(box, "nv-hostengine", "nvidia0")
+    try:
+        done = layout(box, "plan", LAB, check=False)
+        assert done.returncode == BUSY
+        said = " ".join(done.stdout.split())
+        assert f"pid {monitor.pid} nv-hostengine" in said and "/dev/nvidia0 open: DCGM" in said
+        assert "systemctl stop nvidia-dcgm" in said
+        done = layout(box, "plan", LAB, "--json", check=False)
+        card = json.loads(done.stdout)["cards"][0]
+        assert card["verdict"] == "busy"
+        assert [(p["pid"], p["stop"]) for p in card["holders"]["processes"]] == [
+            (monitor.pid, "systemctl stop nvidia-dcgm")]
+        apply(box, LAB, status=PARTIAL)
+        assert places(box) == ["gpu1/1c.3g.40gb@4.0", "gpu1/1c.3g.40gb@4.1", "gpu1/2g.20gb@0"]
+        assert monitor.poll() is None  # named, and left alone
+    finally:
+        end(monitor)
+    apply(box, LAB)
+
+
+def test_wait_waits_for_who_has_the_card_open(box, machine):
+    monitor = opener(box, "dcgm-exporter", "nvidia0")
+    path = box.folder / "wait.yaml"
+    path.write_text("cards:\n- {card: gpu0, slices: [7g.80gb]}\n")
+    waiting = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--wait", "-y"],
+                               env=box.divvy.env, stdout=subprocess.PIPE, text=True)
+    try:
+        assert "wait" in waiting.stdout.readline() and waiting.poll() is None
+        end(monitor)
+        assert waiting.wait(harness.PATIENCE) == 0
+        assert places(box) == ["gpu0/7g.80gb@0"]
+    finally:
+        for process in (waiting, monitor):
+            process.kill()
+            process.wait()
+        waiting.stdout.close()
+
+
+def test_a_card_that_turns_at_once_need_not_be_alone(box):
+    """Where no reset is needed, whoever only looks on is not in the way."""
+    box.machine.up("h100-80gb-sxm")
+    monitor = opener(box, "nv-hostengine", "nvidia0")
+    try:
+        apply(box, "cards:\n- {card: gpu0, slices: {1g.10gb: 7}}\n")
+        assert len(places(box)) == 7
+    finally:
+        end(monitor)
+
+
+def test_what_the_driver_alone_knows_of_is_named_by_its_refusal(box, machine):
+    """The persistence daemon may let go when it is asked; once it did not, it is named."""
+    machine.sim("fault", "gpu0", "in-use")
+    daemon = opener(box, "nvidia-persistenced", "nvidia0")
+    try:
+        assert layout(box, "plan", LAB, check=False).returncode == DIFFERS
+        done = apply(box, LAB, status=BUSY)
+        assert f"pid {daemon.pid} nvidia-persiste" in done.stderr
+        assert "systemctl stop nvidia-persistenced" in done.stderr and not places(box)
+    finally:
+        end(daemon)
 
 
 def test_the_other_card_is_not_touched(box, machine):
