@@ -39,7 +39,7 @@ static const char head[] =
 static const char no_accounts[] = "# Without accounts every user is an account of his own.\n"
                                   "#accounts:\n"
                                   "#  nlp:    {groups: [nlp-lab], share: 2}\n"
-                                  "#  vision: {users: [alice, bob], max_pending: 200}\n"
+                                  "#  vision: {users: [alice, bob], limits: {cards: 4}}\n"
                                   "#  guests: {users: [\"*\"]}\n";
 
 /* JSON's rules for a quoted word are YAML's, too. */

@@ -40,13 +40,7 @@ void divvyd_config_init(struct divvyd_config *c)
         .retention_us = 30 * CLOCK_DAY,
         .half_life_us = 7 * CLOCK_DAY,
     };
-}
-
-static void account_done(struct config_account *a)
-{
-    free(a->name);
-    field_words_done(&a->users);
-    field_words_done(&a->groups);
+    shares_config_init(c);
 }
 
 void divvyd_config_done(struct divvyd_config *c)
@@ -61,9 +55,7 @@ void divvyd_config_done(struct divvyd_config *c)
     for (size_t i = 0; i < c->card_count; i++)
         free(c->cards[i].which);
     free(c->cards);
-    for (size_t i = 0; i < c->account_count; i++)
-        account_done(&c->accounts[i]);
-    free(c->accounts);
+    shares_config_done(c);
     *c = (struct divvyd_config){ .driver_root = NULL };
 }
 
@@ -114,66 +106,6 @@ static int read_cards(const struct yaml_node *n, const struct field *f, void *pl
     return r;
 }
 
-static int read_share(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
-{
-    (void)f;
-    double x;
-    int r = yaml_node_double(n, 0, 1000000, &x, e);
-    if (r < 0)
-        return r;
-    if (x <= 0)
-        return yaml_node_fail(n, e, "share must be above 0; an account without one gets 1");
-    *(double *)place = x;
-    return 0;
-}
-
-static const struct field account_fields[] = {
-    { "users", field_list_words, offsetof(struct config_account, users) },
-    { "groups", field_list_words, offsetof(struct config_account, groups) },
-    { "share", read_share, offsetof(struct config_account, share) },
-    { "max_pending", field_u32, offsetof(struct config_account, max_pending) },
-    { NULL },
-};
-
-static bool is_account_name(const char *s)
-{
-    size_t len = strlen(s);
-    return len >= 1 && len <= CONFIG_NAME_MAX && s[0] != '-' && s[0] != '.' &&
-           strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
-}
-
-static int read_account(const struct yaml_node *n, struct divvyd_config *c, struct err *e)
-{
-    if (!is_account_name(n->key))
-        return yaml_node_fail_key(n, e,
-                                  "accounts: '%.64s' cannot be a name; up to %u letters, digits, "
-                                  "'.', '_' and '-' can",
-                                  n->key, CONFIG_NAME_MAX);
-    ARRAY_ROOM(c->accounts, c->account_alloc, c->account_count + 1);
-    struct config_account *a = &c->accounts[c->account_count++];
-    *a = (struct config_account){ .name = text_dup(n->key), .share = 1 };
-    return yaml_node_is_null(n) ? 0 : field_read_map(n, account_fields, a, e);
-}
-
-static int read_accounts(const struct yaml_node *n, const struct field *f, void *place,
-                         struct err *e)
-{
-    (void)f;
-    struct divvyd_config *c = place;
-    if (n->kind != YAML_IS_MAP)
-        return yaml_node_fail(n, e, "accounts must be a map of names, not %s",
-                              yaml_node_kind_name(n->kind));
-    if (n->count > CONFIG_ACCOUNTS_MAX)
-        return yaml_node_fail(n, e, "accounts: %zu are more than %u", n->count,
-                              CONFIG_ACCOUNTS_MAX);
-    for (const struct yaml_node *k = n->first; k; k = k->next) {
-        int r = read_account(k, c, e);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 static int read_cdi(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
 {
     char **word = place;
@@ -210,7 +142,14 @@ static const struct field config_fields[] = {
     { "driver_timeout", field_duration, AT(driver_timeout_us) },
     { "retention", field_duration, AT(retention_us) },
     { "half_life", field_duration, AT(half_life_us) },
-    { "accounts", read_accounts, 0 },
+    { "accounts", shares_read_accounts, 0 },
+    { "limits", shares_read_limits, AT(limits) },
+    { "user_limits", shares_read_limits, AT(user_limits) },
+    { "qos", shares_read_qos, 0 },
+    { "default_qos", field_string, AT(default_qos) },
+    { "order", shares_read_order, 0 },
+    { "las", shares_read_las, 0 },
+    { "charge", shares_read_charge, 0 },
     { NULL },
 };
 
@@ -237,6 +176,8 @@ static int read_root(const struct yaml_tree *t, struct divvyd_config *ret, struc
     int r = field_read_map(t->root, config_fields, &c, e);
     if (r >= 0)
         r = check_times(t->root, &c, e);
+    if (r >= 0)
+        r = shares_config_check(t->root, &c, e);
     if (r < 0) {
         divvyd_config_done(&c);
         return r;
@@ -266,4 +207,20 @@ const struct config_account *divvyd_config_account(const struct divvyd_config *c
         if (strcmp(c->accounts[i].name, name) == 0)
             return &c->accounts[i];
     return NULL;
+}
+
+const struct qos *divvyd_config_qos(const struct divvyd_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->qos_count; i++)
+        if (strcmp(c->qos[i].name, name) == 0)
+            return &c->qos[i];
+    return NULL;
+}
+
+double divvyd_config_charge(const struct divvyd_config *c, const char *key, const char *name)
+{
+    for (size_t i = 0; i < c->charge_count; i++)
+        if (text_same(c->charges[i].board, key) || text_same(c->charges[i].board, name))
+            return c->charges[i].factor;
+    return 1;
 }

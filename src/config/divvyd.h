@@ -7,7 +7,7 @@
  *       GPU-5d5b…: {pool: queue, mode: slices}
  *     mode_hold: 10m
  *     default_time: 1h
- *     accounts:
+ *     accounts:                 # and limits, qos, order: shares.h
  *       nlp: {users: [alice, bob], groups: [nlp-lab], share: 2}
  *
  * Every key may be left out; a file that is missing or empty means the
@@ -17,11 +17,8 @@
 #define DIVVY_CONFIG_DIVVYD_H
 
 #include "base/log.h"
-#include "config/field.h"
+#include "config/shares.h"
 #include "model/inventory.h"
-
-#define CONFIG_NAME_MAX 32u /* bytes of an account name */
-#define CONFIG_ACCOUNTS_MAX 2000u
 
 /* What happens where a job cannot be kept away from other cards. */
 enum config_gate {
@@ -42,14 +39,6 @@ struct config_card {
     char *which; /* UUID, or PCI address "0000:07:00.0" */
     int pool;    /* enum card_pool */
     int mode;    /* enum card_mode */
-};
-
-struct config_account {
-    char *name;
-    struct field_words users;  /* user names; "*" is everybody who is in no other account */
-    struct field_words groups; /* Unix groups */
-    double share;              /* weight against its siblings, above 0 */
-    uint32_t max_pending;      /* jobs of it that may wait at a time; 0: no limit */
 };
 
 struct divvyd_config {
@@ -76,6 +65,16 @@ struct divvyd_config {
     size_t card_count, card_alloc;
     struct config_account *accounts; /* in the order of the file */
     size_t account_count, account_alloc;
+    struct limits limits;      /* of all jobs on this server */
+    struct limits user_limits; /* of each user's */
+    struct qos *qos;           /* in the order of the file */
+    size_t qos_count, qos_alloc;
+    char *default_qos; /* of a job that names no class; "normal", which needs no entry */
+    struct config_order order;
+    int64_t las_us[CONFIG_LAS_MAX]; /* rising: card time after which a job goes further back */
+    size_t las_count;
+    struct config_charge *charges; /* what a card's time costs; 1 for those not named */
+    size_t charge_count, charge_alloc;
 };
 
 /* The defaults; what divvyd_config_done undoes. */
@@ -93,5 +92,9 @@ int divvyd_config_parse(const char *file, const char *text, size_t len, struct d
 
 /* The account of this name, or NULL. Borrowed from `c`. */
 const struct config_account *divvyd_config_account(const struct divvyd_config *c, const char *name);
+/* The class of this name, or NULL. Borrowed from `c`. */
+const struct qos *divvyd_config_qos(const struct divvyd_config *c, const char *name);
+/* What the time of a card of this board costs; `key` may be NULL. */
+double divvyd_config_charge(const struct divvyd_config *c, const char *key, const char *name);
 
 #endif

@@ -94,11 +94,12 @@ static int check_account_limits(const struct daemon *d, const char *account, str
 {
     struct sched_account a;
     const struct config_account *c = divvyd_config_account(&d->config, account);
-    if (!c || !c->max_pending || !sched_account(d->sched, account, clock_now(), &a) ||
-        a.pending < c->max_pending)
+    if (!c || c->limits.pending == LIMIT_NONE ||
+        !sched_account(d->sched, account, clock_now(), &a) || a.pending < c->limits.pending)
         return 0;
-    return err_set(e, -EDQUOT, "%s has %u jobs waiting, %u are allowed; some have to start first",
-                   account, a.pending, c->max_pending);
+    return err_set(e, -EDQUOT,
+                   "%s has %u jobs waiting, %" PRIu64 " are allowed; some have to start first",
+                   account, a.pending, c->limits.pending);
 }
 
 static int check_submit(struct daemon *d, const struct api_caller *who, struct job_spec *s,

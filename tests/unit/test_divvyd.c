@@ -102,7 +102,7 @@ static void an_unknown_key_is_refused_with_the_nearest(void **state)
             "divvy.yaml:2:9: there is no key 'user' here; did you mean 'users'?");
     refused("accounts:\n  nlp: {zzz: 1}\n",
             "divvy.yaml:2:9: there is no key 'zzz' here; known are users, groups, share, "
-            "max_pending");
+            "parent, user_shares, inside, limits, user_limits");
 }
 
 static void bad_values_are_refused_at_their_place(void **state)
@@ -120,8 +120,6 @@ static void bad_values_are_refused_at_their_place(void **state)
                                  "90s, 45m, 2h30m or 1:30:00");
     refused("default_time: 3h\nmax_time: 2h\n",
             "divvy.yaml:1:15: default_time is longer than max_time");
-    refused("accounts:\n  nlp: {share: 0}\n",
-            "divvy.yaml:2:16: share must be above 0; an account without one gets 1");
     refused("accounts: [nlp]\n", "divvy.yaml:1:11: accounts must be a map of names, not a list");
     refused(
         "cards:\n  gpu0: {pool: queue}\n",
@@ -137,6 +135,100 @@ static void an_account_has_a_name_that_fits_everywhere(void **state)
             "and '-' can");
 }
 
+static const struct config_account *account(const struct divvyd_config *c, const char *name)
+{
+    const struct config_account *a = divvyd_config_account(c, name);
+    assert_non_null(a);
+    return a;
+}
+
+static void accounts_form_a_tree_with_limits(void **state)
+{
+    (void)state;
+    struct divvyd_config c;
+    assert_int_equal(
+        parse("accounts:\n"
+              "  nlp: {parent: lab, user_shares: {alice: 2.5, bob: 0}}\n"
+              "  lab: {share: 0, limits: {cards: 6, compute: 2.5, memory: 0, submits: 100/30m}}\n"
+              "  sims: {parent: lab, inside: las, user_limits: {running: 4, pending: 0,\n"
+              "         slices: {1g.10gb: 7, 2g.20gb: 0}, max_time: 2h, submits: 5/s}}\n"
+              "limits: {running: 100}\n"
+              "las: [30m, 2h, 1d]\n",
+              &c, NULL),
+        0);
+    const struct config_account *lab = account(&c, "lab"), *sims = account(&c, "sims");
+    assert_string_equal(account(&c, "nlp")->parent, "lab");
+    assert_int_equal(account(&c, "nlp")->user_share_count, 2);
+    assert_string_equal(account(&c, "nlp")->user_shares[1].user, "bob");
+    assert_int_equal(lab->limits.cards, 6);
+    assert_int_equal(lab->limits.compute_ppm, 2500000);
+    assert_int_equal(lab->limits.mem_ppm, 0);
+    assert_int_equal(lab->limits.submits, 100);
+    assert_int_equal(lab->limits.submits_per_us, 30 * CLOCK_MINUTE);
+    assert_true(lab->limits.running == LIMIT_NONE);
+    assert_int_equal(sims->inside, INSIDE_LAS);
+    assert_int_equal(sims->user_limits.slice_count, 2);
+    assert_string_equal(sims->user_limits.slices[0].profile, "1g.10gb");
+    assert_int_equal(sims->user_limits.slices[1].max, 0);
+    assert_int_equal(sims->user_limits.time_us, 2 * CLOCK_HOUR);
+    assert_int_equal(sims->user_limits.submits_per_us, CLOCK_SECOND);
+    assert_int_equal(c.limits.running, 100);
+    assert_int_equal(c.las_count, 3);
+    assert_int_equal(c.las_us[2], CLOCK_DAY);
+    divvyd_config_done(&c);
+}
+
+static void classes_say_who_goes_before_whom(void **state)
+{
+    (void)state;
+    struct divvyd_config c;
+    assert_int_equal(parse("qos:\n"
+                           "  urgent: {priority: 10, charge: 2, preempts: [spare, normal]}\n"
+                           "  spare: {charge: 0.1, preempt: \"signal:USR1\", grace: 90s}\n"
+                           "default_qos: spare\n"
+                           "order: {share: 2, age: 0.5, size: -1, age_max: 3d}\n"
+                           "charge: {a30: 0.25}\n",
+                           &c, NULL),
+                     0);
+    const struct qos *urgent = divvyd_config_qos(&c, "urgent");
+    const struct qos *spare = divvyd_config_qos(&c, "spare");
+    assert_int_equal(urgent->priority, 10);
+    assert_string_equal(urgent->preempts[1], "normal");
+    assert_true(qos_may_preempt(urgent, spare));
+    assert_int_equal(spare->grace_us, 90 * CLOCK_SECOND);
+    assert_string_equal(c.default_qos, "spare");
+    assert_true(c.order.size < 0 && c.order.age > 0.4);
+    assert_true(divvyd_config_charge(&c, "a30", "NVIDIA A30") < 0.3);
+    assert_true(divvyd_config_charge(&c, NULL, "NVIDIA A100") > 0.9);
+    divvyd_config_done(&c);
+}
+
+static void shares_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    refused("accounts:\n  a: {parent: b}\n", "divvy.yaml:2:15: parent: there is no account 'b'");
+    refused("accounts:\n  a: {parent: b}\n  b: {parent: a}\n",
+            "divvy.yaml:3:15: parent: a would be above itself");
+    refused("accounts:\n  a: {inside: fifo}\n  b: {parent: a}\n",
+            "divvy.yaml:2:15: inside: a has accounts below it (b), which share as users do; leave "
+            "this out");
+    refused("limits: {card: 2}\n",
+            "divvy.yaml:1:10: there is no key 'card' here; did you mean 'cards'?");
+    refused("limits: {submits: 60}\n", "divvy.yaml:1:19: submits: '60' is no rate; write it like "
+                                       "60/h, 5/s or 100/30m");
+    refused("limits: {slices: {big: 1}}\n",
+            "divvy.yaml:1:19: slices: 'big' is no profile, like 1g.10gb");
+    refused("qos:\n  a: {preempts: [b]}\n",
+            "divvy.yaml:2:17: preempts: there is no class 'b' in qos");
+    refused("qos:\n  a: {preempt: kill}\n",
+            "divvy.yaml:2:16: preempt: 'kill' is no way to push a job out; never, requeue, cancel "
+            "and signal:NAME are");
+    refused("qos:\n  a: {accounts: [b]}\n", "divvy.yaml:2:17: accounts: there is no account 'b'");
+    refused("default_qos: fast\n", "divvy.yaml:1:14: default_qos: there is no class 'fast' in qos");
+    refused("las: [2h, 1h]\n",
+            "divvy.yaml:1:11: las: the times must rise, each above the one before");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +237,9 @@ int main(void)
         cmocka_unit_test(an_unknown_key_is_refused_with_the_nearest),
         cmocka_unit_test(bad_values_are_refused_at_their_place),
         cmocka_unit_test(an_account_has_a_name_that_fits_everywhere),
+        cmocka_unit_test(accounts_form_a_tree_with_limits),
+        cmocka_unit_test(classes_say_who_goes_before_whom),
+        cmocka_unit_test(shares_that_cannot_be_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
