@@ -44,6 +44,9 @@ void inventory_done(struct inventory *inv)
         free(inv->cards[i].slices);
     }
     free(inv->cards);
+    if (inv->bulk)
+        bulk_done(inv->bulk);
+    free(inv->bulk);
     memset(inv, 0, sizeof *inv);
 }
 

@@ -9,6 +9,7 @@
 #ifndef DIVVY_MODEL_INVENTORY_H
 #define DIVVY_MODEL_INVENTORY_H
 
+#include "model/bulk.h"
 #include "model/card.h"
 #include "model/job.h"
 
@@ -63,6 +64,7 @@ struct inventory {
     bool from_daemon;
     struct inventory_card *cards;
     size_t card_count;
+    struct bulk *bulk; /* cards that are only counted (model/bulk.h); owned; NULL: none */
 };
 
 void inventory_done(struct inventory *inv);

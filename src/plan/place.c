@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "plan/bulk.h"
 #include "plan/refuse.h"
 #include "plan/search.h"
 
@@ -14,6 +15,8 @@ static const struct stock_view nobody_view = { .nobody = true, .at_boot_us = INT
 enum place_verdict place_possible(const struct inventory *inv, const struct request *r,
                                   const struct place_rules *rules, struct err *e)
 {
+    if (inv->bulk)
+        return bulk_possible(inv->bulk, r, e);
     AUTO(stock) struct stock s = STOCK_INIT;
     struct now any = { 0 };
     stock_init(&s, inv, rules, any, nobody_view);
@@ -32,6 +35,8 @@ enum place_verdict place_request(const struct inventory *inv, const struct reque
                                  const struct place_rules *rules, struct now now,
                                  struct place *ret_place, struct plan *ret_plan, struct err *e)
 {
+    if (inv->bulk)
+        return bulk_request(inv->bulk, r, ret_place, ret_plan, e);
     AUTO(stock) struct stock s = STOCK_INIT;
     stock_init(&s, inv, rules, now, now_view);
     uint32_t served = search_take(&s, r);

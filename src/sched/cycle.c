@@ -176,6 +176,24 @@ static bool holder_starts(struct sched *s, const struct inventory *inv, struct n
     return false;
 }
 
+/* Whose turn it is among those that may still fit; NULL: nobody's. */
+static struct entry *foremost(struct sched *s)
+{
+    struct entry *first = NULL;
+    if (s->closed >= s->question_count)
+        return NULL;
+    if (!s->policy.one_line)
+        for (; s->at < s->line_count; s->at++)
+            if ((first = candidate(s, s->line[s->at])))
+                return first;
+    for (size_t i = s->at; i < s->line_count; i++) {
+        struct entry *e = candidate(s, s->line[i]);
+        if (e && (!first || entry_before(e, first)))
+            first = e;
+    }
+    return first;
+}
+
 int sched_next(struct sched *s, const struct inventory *inv, struct now now,
                struct sched_decision *ret)
 {
@@ -186,13 +204,15 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
         return 1;
     }
     reorder(s);
-    for (; s->at < s->line_count && s->closed < s->question_count; s->at++)
-        for (struct entry *e; (e = candidate(s, s->line[s->at]));)
-            if (try_start(s, inv, e, now, &d)) {
-                d.backfill = s->passed_over;
-                *ret = d;
-                return 1;
-            }
+    for (struct entry *e; (e = foremost(s));) {
+        if (try_start(s, inv, e, now, &d)) {
+            d.backfill = s->passed_over;
+            *ret = d;
+            return 1;
+        }
+        if (s->policy.strict && question_answer(s, e->shape->question) != ANSWER_NEVER)
+            s->at = s->line_count;
+    }
     return 0;
 }
 

@@ -59,6 +59,8 @@ struct sched_policy {
     int64_t half_life_us; /* of usage; 0: no decay */
     int64_t advance_us;   /* what a running job counts for beyond what it has used */
     int64_t mode_hold_us; /* an auto card changes its MIG mode only when idle this long */
+    bool one_line;        /* first come, first served over all accounts: shares do not matter */
+    bool strict;          /* nobody passes the first that does not fit */
 };
 
 /* 7 days, 1 minute, 10 minutes. */

@@ -1,0 +1,87 @@
+/*
+ * bench_philly [FILE] - the jobs of Microsoft's Philly cluster on 512 cards,
+ * policy beside policy.
+ *
+ * FILE, or what DIVVY_PHILLY names, is a plain trace (replay/trace.h): submit
+ * time, duration, cards, virtual cluster. Built with
+ * `ninja -C BUILD bench/bench_philly`.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "replay/figures.h"
+
+#define CARDS 512
+
+static double seconds_now(void)
+{
+    struct timespec ts;
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void print(const char *name, const struct replay_figures *f, double took)
+{
+    printf("%-44s %9.0f %9.0f %8.1f %8.1f %6.3f %6.3f %8llu %6.1f s\n", name, f->completion_mean_s,
+           f->wait_mean_s, f->slowdown_mean, f->worst_slowdown, f->jain, f->compute,
+           (unsigned long long)f->preemptions, took);
+    (void)fflush(stdout);
+}
+
+static void run(const struct trace *t, const char *name, const struct replay_policy *policy)
+{
+    struct bulk bulk = { .cards = CARDS, .free = CARDS };
+    struct inventory inv = { .bulk = &bulk };
+    AUTO(replay_result) struct replay_result res = REPLAY_RESULT_INIT;
+    AUTO(replay_figures) struct replay_figures f = REPLAY_FIGURES_INIT;
+    double begun = seconds_now();
+    replay_run(t, &inv, policy, &res);
+    replay_figures(t, &res, &f);
+    print(name, &f, seconds_now() - begun);
+}
+
+static struct replay_policy plain(void)
+{
+    struct replay_policy p = { .sched = SCHED_POLICY_DEFAULT };
+    return p;
+}
+
+static void all(const struct trace *t)
+{
+    struct replay_policy p = plain();
+    p.sched.one_line = true;
+    p.sched.strict = true;
+    run(t, "first come, first served, strictly", &p);
+    p.sched.strict = false;
+    run(t, "what does not fit is skipped", &p);
+    p = plain();
+    run(t, "fair between accounts, skipping", &p);
+}
+
+int main(int argc, char **argv)
+{
+    const char *path = argc > 1 ? argv[1] : getenv("DIVVY_PHILLY");
+    struct err e = ERR_INIT;
+    auto_free char *text = NULL;
+    size_t len;
+    AUTO(trace) struct trace t = TRACE_INIT;
+    if (!path) {
+        puts("bench_philly: no trace; name one, or set DIVVY_PHILLY");
+        return 77;
+    }
+    if (file_read(AT_FDCWD, path, TRACE_BYTES_MAX, &text, &len, &e) < 0 ||
+        trace_parse(path, text, len, &t, &e) < 0) {
+        (void)fprintf(stderr, "bench_philly: %s\n", e.text);
+        return 1;
+    }
+    printf("%zu jobs of %zu accounts on %d cards\n", t.count, t.accounts.count, CARDS);
+    printf("%-44s %9s %9s %8s %8s %6s %6s %8s\n", "", "completed", "waited", "slowdown", "worst",
+           "Jain", "busy", "preempt");
+    all(&t);
+    return 0;
+}
