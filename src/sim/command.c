@@ -82,6 +82,10 @@ static const struct verb verbs[] = {
       "Reboot the machine.\v"
       "Instances, faults and processes are gone; Ampere cards keep their MIG mode, later ones come "
       "back with MIG off." },
+    { "reload", command_reload, reboot_options, "",
+      "Load the driver anew, as modprobe -r nvidia and modprobe nvidia do.\v"
+      "Instances are gone; Ampere cards keep their MIG mode, later ones come back with MIG off. "
+      "Refused while a process uses a card." },
     { "reset", command_reset, plain_options, "CARD",
       "Reset a card, as nvidia-smi --gpu-reset does.\v"
       "A pending MIG mode becomes current, instances are gone. Refused while the card is in use." },

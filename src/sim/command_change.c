@@ -67,29 +67,57 @@ static int kill_users(struct machine *m, struct err *e)
     return rc;
 }
 
-int command_reboot(const struct call *c, struct err *e)
+struct restart {
+    const char *noun, *done;
+    void (*apply)(struct sim_state *st, const struct sim_board *boards);
+    bool while_used; /* else refused while a process uses a card */
+};
+
+static int need_idle(struct machine *m, const struct sim_state *st, struct err *e)
+{
+    for (uint32_t i = 0; i < st->card_count; i++)
+        if (sim_card_busy(m, i))
+            return err_set(e, -EBUSY,
+                           "gpu%u is in use, so the driver cannot be unloaded; divvy-sim status "
+                           "shows by whom, and --kill ends them",
+                           i);
+    return 0;
+}
+
+static int restart_machine(const struct call *c, const struct restart *how, struct err *e)
 {
     AUTO_PTR(machine_close) struct machine *m = NULL;
     AUTO(machine_edit) struct machine_edit edit = MACHINE_EDIT_INIT;
     int rc = machine_open(c->dir, &m, e);
     if (rc >= 0 && c->count)
-        rc = err_set(e, -EINVAL, "a reboot is for the whole machine; divvy-sim reset takes a card");
+        rc = err_set(e, -EINVAL, "%s is for the whole machine; divvy-sim reset takes a card",
+                     how->noun);
     if (rc >= 0)
         rc = machine_edit_begin(m, &edit, e);
+    if (rc >= 0)
+        rc = c->kill ? kill_users(m, e) : how->while_used ? 0 : need_idle(m, edit.state, e);
     if (rc < 0)
         return rc;
-    if (c->kill)
-        rc = kill_users(m, e);
-    if (rc < 0)
-        return rc;
-    sim_reboot(edit.state, machine_boards(m));
+    how->apply(edit.state, machine_boards(m));
     uint32_t boot = edit.state->boot;
     rc = machine_edit_commit(&edit);
     if (rc >= 0)
         rc = sim_root_sync(m, e);
     if (rc >= 0)
-        printf("Rebooted; this is boot %u.\n", boot);
+        printf("%s; this is boot %u.\n", how->done, boot);
     return rc;
+}
+
+int command_reboot(const struct call *c, struct err *e)
+{
+    static const struct restart how = { "a reboot", "Rebooted", sim_reboot, true };
+    return restart_machine(c, &how, e);
+}
+
+int command_reload(const struct call *c, struct err *e)
+{
+    static const struct restart how = { "a reload", "Loaded the driver anew", sim_reload, false };
+    return restart_machine(c, &how, e);
 }
 
 int command_reset(const struct call *c, struct err *e)

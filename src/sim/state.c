@@ -84,22 +84,30 @@ int sim_card_reset(struct sim_state *st, uint32_t card, bool busy)
     return 0;
 }
 
-void sim_reboot(struct sim_state *st, const struct sim_board *boards)
+void sim_reload(struct sim_state *st, const struct sim_board *boards)
 {
     st->boot++;
     for (uint32_t i = 0; i < st->card_count; i++) {
         struct sim_card *c = &st->cards[i];
         forget_instances(c);
-        c->faults = 0;
-        c->slow_ms = 0;
-        c->fail_create_nth = 0;
-        c->last_xid = 0;
         bool kept = boards[c->board].mig_enable == SIM_MIG_GPU_RESET && c->mig_pending;
         c->mig_current = c->mig_pending = kept;
         c->persistence = false;
         c->compute_mode = NVML_COMPUTEMODE_DEFAULT;
         c->power_limit_mw = 0;
         c->clock_lock_mhz = 0;
+    }
+}
+
+void sim_reboot(struct sim_state *st, const struct sim_board *boards)
+{
+    sim_reload(st, boards);
+    for (uint32_t i = 0; i < st->card_count; i++) {
+        struct sim_card *c = &st->cards[i];
+        c->faults = 0;
+        c->slow_ms = 0;
+        c->fail_create_nth = 0;
+        c->last_xid = 0;
     }
 }
 

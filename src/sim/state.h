@@ -123,6 +123,13 @@ int sim_card_reset(struct sim_state *st, uint32_t card, bool busy);
 void sim_reboot(struct sim_state *st, const struct sim_board *boards);
 
 /*
+ * The driver is loaded anew and the machine runs on: all instances are gone,
+ * and the MIG mode of boards that keep it in the driver alone. What is wrong
+ * with a card stays wrong.
+ */
+void sim_reload(struct sim_state *st, const struct sim_board *boards);
+
+/*
  * Puts a fault on a card, in the words of `divvy-sim fault`: "lost", "in-use",
  * "reset-required", "create-fails:N", "destroy-lies", "slow:MS", "hang",
  * "xid:N" (an event; 79 also loses the card, as its meaning is that the card

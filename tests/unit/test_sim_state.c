@@ -92,6 +92,20 @@ static void ampere_keeps_the_mode_over_a_reboot_and_hopper_loses_it(void **state
     assert_int_equal(sim_card_instances(&st.cards[HOPPER]), 0);
 }
 
+static void a_reload_loses_instances_and_mends_nothing(void **state)
+{
+    (void)state;
+    cut(AMPERE);
+    cut(HOPPER);
+    assert_int_equal(sim_fault_set(&st, AMPERE, "lost", NULL), 0);
+    sim_reload(&st, boards);
+    assert_true(st.cards[AMPERE].mig_current);
+    assert_false(st.cards[HOPPER].mig_current);
+    assert_int_equal(sim_card_instances(&st.cards[AMPERE]), 0);
+    assert_int_equal(sim_card_instances(&st.cards[HOPPER]), 0);
+    assert_true(st.cards[AMPERE].faults & SIM_FAULT_LOST);
+}
+
 static void incarnations_go_on_after_a_reboot(void **state)
 {
     (void)state;
@@ -189,6 +203,7 @@ int main(void)
         cmocka_unit_test_setup(instances_hold_the_mode, start_anew),
         cmocka_unit_test_setup(a_card_that_needs_a_reset_says_so, start_anew),
         cmocka_unit_test_setup(ampere_keeps_the_mode_over_a_reboot_and_hopper_loses_it, start_anew),
+        cmocka_unit_test_setup(a_reload_loses_instances_and_mends_nothing, start_anew),
         cmocka_unit_test_setup(incarnations_go_on_after_a_reboot, start_anew),
         cmocka_unit_test_setup(the_nth_create_fails_once, start_anew),
         cmocka_unit_test_setup(faults_have_a_small_language, start_anew),
