@@ -152,7 +152,8 @@ static bool undone_already(const struct apply *a, const struct step *s, int code
         return false;
     bool destroys = s->kind == STEP_GI_DESTROY || s->kind == STEP_CI_DESTROY;
     bool creates = s->kind == STEP_GI_CREATE || s->kind == STEP_CI_CREATE;
-    return (destroys && code == -ENOENT) || (creates && code == -EEXIST);
+    /* With MIG off nothing of what was there can be wanted: the card was started anew since. */
+    return (destroys && code == -ENOENT) || (creates && (code == -EEXIST || code == -ENXIO));
 }
 
 static void want_reset(struct apply *a, const struct step *done)

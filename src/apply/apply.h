@@ -21,7 +21,9 @@
  * with the same loop: starting and recovering are one path.
  *
  * Undoing asks only that things are as before: an instance to be destroyed that
- * is gone already, or one to be made again that is there, counts as undone. A
+ * is gone already, or one to be made again that is there, counts as undone; so
+does what was there before the driver or the machine started anew, and MIG off
+with it. A
  * step that failed with -EIO (the driver said one thing and did another) is
  * undone too, as if it had been done.
  *

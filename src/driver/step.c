@@ -373,8 +373,9 @@ static int need_mig(struct doing *w, struct err *e)
     int code = mode_of(w, &now, &pending, e);
     if (code < 0)
         return code;
+    bool destroys = w->s.kind == STEP_CI_DESTROY || w->s.kind == STEP_GI_DESTROY;
     if (now != NVML_DEVICE_MIG_ENABLE)
-        return refuse_words(w, -ENOTSUP, e, "MIG is off on this card");
+        return refuse_words(w, destroys ? -ENOENT : -ENXIO, e, "MIG is off on this card");
     w->board = driver_board(w->d, w->dev, w->known, true);
     return 0;
 }

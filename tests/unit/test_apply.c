@@ -164,6 +164,30 @@ static void test_a_failure_at_any_step_restores_what_was(void **state)
     }
 }
 
+/* Hopper after a reboot: MIG is off, and nothing of what was there can come back. */
+static void test_a_card_that_lost_mig_meanwhile_counts_as_undone(void **state)
+{
+    (void)state;
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    const struct step *s;
+    apply_init(&a, &w->plan);
+    for (int n = 0; (s = apply_next(&a)); n++) {
+        bool destroys = s->kind == STEP_GI_DESTROY || s->kind == STEP_CI_DESTROY;
+        bool creates = s->kind == STEP_GI_CREATE || s->kind == STEP_CI_CREATE;
+        struct step done;
+        apply_begin(&a);
+        if (n >= 6 && (destroys || creates)) {
+            apply_result(&a, destroys ? -ENOENT : -ENXIO, NULL, NULL);
+            continue;
+        }
+        carry_out(w, s, &done);
+        apply_result(&a, 0, &done, NULL);
+    }
+    assert_int_equal(a.state, APPLY_ROLLED_BACK);
+    assert_string_equal(a.stuck, "");
+}
+
 static void test_a_destroy_that_lied_is_undone_too(void **state)
 {
     (void)state;
@@ -435,6 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_steps_make_the_wanted_layout),
         cmocka_unit_test(test_a_failure_at_any_step_restores_what_was),
+        cmocka_unit_test(test_a_card_that_lost_mig_meanwhile_counts_as_undone),
         cmocka_unit_test(test_a_destroy_that_lied_is_undone_too),
         cmocka_unit_test(test_what_cannot_be_undone_is_said_and_others_are_undone),
         cmocka_unit_test(test_a_mode_that_stays_pending_gets_its_reset),
