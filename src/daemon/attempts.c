@@ -114,6 +114,12 @@ static void watch_folder(struct job *j, const char *path)
         log_line(LOG_WARN, "cannot watch %s: %s", path, strerror(-r));
 }
 
+void attempt_watch(struct job *j)
+{
+    auto_free char *path = jobdir_path(j->daemon->paths.jobs, j->id, j->attempt->number);
+    watch_folder(j, path);
+}
+
 extern char **environ;
 
 /* The supervisor must outlive this process: a session of its own, nothing inherited. */
@@ -152,6 +158,8 @@ static int launch(struct job *j, struct err *e)
     int r = fill_spec(j, &spec, e);
     if (r == 0)
         r = jobdir_create(d->paths.jobs, &spec, e);
+    if (r == -EEXIST && recover_torn_folder(d, j->id, spec.attempt))
+        r = jobdir_create(d->paths.jobs, &spec, e);
     jobdir_spec_done(&spec);
     if (r < 0 && r != -EEXIST)
         return r;
@@ -160,6 +168,17 @@ static int launch(struct job *j, struct err *e)
     r = d->units ? units_start(j, e) : spawn_supervisor(d, folder, e);
     KILLPOINT(SUPERVISOR_MADE);
     return r;
+}
+
+/* Back to the queue. Its folder goes after the commit; a start sweeps it as well. */
+static void requeue(struct job *j)
+{
+    uint32_t number = j->attempt->number;
+    auto_free char *why = text_fmt("tried again: %s", j->attempt->exit.text);
+    if (!job_move(j, JOB_EV_REQUEUE, why))
+        return; /* a failed store starts over */
+    j->leftover = number;
+    turn_todo(j->daemon, j);
 }
 
 static void fail_start(struct job *j, const struct err *why)
@@ -173,8 +192,14 @@ static void fail_start(struct job *j, const struct err *why)
     (void)snprintf(x->text, sizeof x->text, "%.*s", (int)sizeof x->text - 1, why->text);
     j->attempt->exit_seen_boot_us = now.boot_us;
     j->verdict = JOB_FAILED;
-    if (job_move(j, JOB_EV_EXITED, ""))
-        (void)job_move(j, JOB_EV_CLEARED, NULL); /* nothing ever ran; a failed store starts over */
+    j->attempt->requeue =
+        recover_place_gone(j->daemon, &j->attempt->place) && j->attempt->number < FAULT_TRIES;
+    if (!job_move(j, JOB_EV_EXITED, ""))
+        return; /* a failed store starts over */
+    if (j->attempt->requeue)
+        requeue(j);
+    else
+        (void)job_move(j, JOB_EV_CLEARED, NULL); /* nothing ever ran; the same */
 }
 
 void attempt_start_failed(struct job *j, const struct err *why)
@@ -189,17 +214,6 @@ void attempt_start_failed(struct job *j, const struct err *why)
 }
 
 /* ---- ending ---- */
-
-/* Back to the queue. Its folder goes after the commit; a start sweeps it as well. */
-static void requeue(struct job *j)
-{
-    uint32_t number = j->attempt->number;
-    auto_free char *why = text_fmt("tried again: %s", j->attempt->exit.text);
-    if (!job_move(j, JOB_EV_REQUEUE, why))
-        return; /* a failed store starts over */
-    j->leftover = number;
-    turn_todo(j->daemon, j);
-}
 
 /* NVIDIA's "XID errors": those that point to hardware, not to a program or the driver's use. */
 bool cards_xid_is_fault(uint64_t xid)
@@ -232,7 +246,8 @@ static void judge_fault(struct job *j)
     AUTO(job_spec) struct job_spec spec = { .name = NULL };
     bool failed = j->verdict == JOB_FAILED || j->verdict == JOB_LOST;
     const struct card_memory *m = failed ? failed_card(j) : NULL;
-    if (!m && a->exit.kind != EXIT_INTERRUPTED)
+    bool gone = failed && a->started_boot_us && recover_place_gone(j->daemon, &a->place);
+    if (!m && !gone && a->exit.kind != EXIT_INTERRUPTED)
         return;
     a->faulted = true;
     if (a->number >= FAULT_TRIES || store_job_spec(j->daemon->store, j->id, &spec, &e) < 0 ||
@@ -240,6 +255,8 @@ static void judge_fault(struct job *j)
         return;
     if (m)
         (void)snprintf(a->exit.text, sizeof a->exit.text, "gpu%u failed under it", m->row.ordinal);
+    else if (gone)
+        (void)snprintf(a->exit.text, sizeof a->exit.text, "its slice vanished under it");
     a->requeue = true;
 }
 
@@ -509,7 +526,7 @@ static void write_stop(struct job *j)
 }
 
 /* The folder last: it tells the next start that there is something to remove. */
-static int remove_files(struct daemon *d, uint64_t job_id, uint32_t attempt, struct err *e)
+int attempt_remove_files(struct daemon *d, uint64_t job_id, uint32_t attempt, struct err *e)
 {
     auto_free char *attach = attach_path(d, job_id, attempt);
     (void)unlink(attach); /* of a supervisor that was killed; mostly there is none */
@@ -521,7 +538,7 @@ static void forget(struct job *j)
     struct err e = ERR_INIT;
     struct daemon *d = j->daemon;
     KILLPOINT(FOLDER_REMOVE);
-    if (j->attempts && remove_files(d, j->id, j->attempts, &e) < 0)
+    if (j->attempts && attempt_remove_files(d, j->id, j->attempts, &e) < 0)
         log_line(LOG_WARN, "job %" PRIu64 ": %s", j->id, e.text);
     KILLPOINT(FOLDER_REMOVED);
     if (j->attempt)
@@ -536,7 +553,7 @@ void attempt_carry_out(struct job *j)
 {
     struct err e = ERR_INIT;
     struct attempt *a = j->attempt;
-    if (j->leftover && remove_files(j->daemon, j->id, j->leftover, &e) < 0)
+    if (j->leftover && attempt_remove_files(j->daemon, j->id, j->leftover, &e) < 0)
         log_line(LOG_WARN, "job %" PRIu64 ": %s", j->id, e.text);
     j->leftover = 0;
     if (job_state_ended(j->state)) {
@@ -563,28 +580,12 @@ static int sweep_one(void *user, uint64_t job_id, uint32_t attempt, struct err *
 {
     struct daemon *d = user;
     struct job *j = jobs_find(d, job_id);
-    auto_close int dir = -1;
-    auto_close int lock = -1;
     (void)e; /* one folder that cannot be looked at does not end the walk */
     if (j && j->attempt && j->attempt->number == attempt) {
-        auto_free char *path = jobdir_path(d->paths.jobs, job_id, attempt);
-        watch_folder(j, path);
+        attempt_watch(j);
         return 0;
     }
-    if (jobdir_open(d->paths.jobs, job_id, attempt, &dir, NULL) < 0)
-        return 0;
-    int state = jobdir_state(dir, NULL);
-    if (state == JOBDIR_STARTED_ALIVE || state == JOBDIR_STARTING) {
-        log_line(LOG_WARN,
-                 "an attempt %" PRIu64
-                 ".%u runs that the store knows nothing of; it is told to end",
-                 job_id, attempt);
-        (void)jobdir_stop(dir, JOBDIR_STOP_CANCEL, NULL); /* swept again at the next start */
-        return 0;
-    }
-    if (state == JOBDIR_NEW && jobdir_claim(dir, &lock, NULL) < 0)
-        return 0;
-    (void)remove_files(d, job_id, attempt, NULL); /* swept again at the next start */
+    recover_unknown(d, job_id, attempt);
     return 0;
 }
 

@@ -427,13 +427,18 @@ static void hold_placed(struct inventory_card *c, const struct placed *item, con
         hold_by_job(&c->hold, j, item->task);
         return;
     }
+    bool found = false;
     for (size_t i = 0; i < c->card.slice_count; i++) {
         const struct slice *s = &c->card.slices[i];
         bool same = item->gi != NOT_AN_INSTANCE ? s->gi == item->gi && s->ci == item->ci
                                                 : s->profile_id == item->profile_id;
-        if (same && s->start == item->start)
+        if (same && s->start == item->start) {
             hold_by_job(&c->slices[i].hold, j, item->task);
+            found = true;
+        }
     }
+    if (!found) /* its slice vanished, as when the driver was loaded anew; the job has not ended */
+        hold_by_job(&c->hold, j, item->task);
 }
 
 static void hold_foreign(struct hold *h, const struct gpu_process *p)

@@ -15,6 +15,7 @@
  *     jobs.c      live jobs and their transitions
  *     cuts.c      plans on their way through `act`
  *     attempts.c  job folders, supervisors, exits
+ *     recover.c   what a restart finds that nobody expected
  *     units.c     supervisors started by the service manager
  *     bind.c      what a task is told and may open
  *     container.c what a job in a container needs, and the CDI specification
@@ -129,6 +130,11 @@ struct owed {
     struct err err;
 };
 
+struct stray {
+    uint64_t job_id;
+    uint32_t attempt;
+};
+
 struct daemon {
     struct paths paths;
     struct divvyd_config config;
@@ -177,6 +183,8 @@ struct daemon {
     size_t owed_count, owed_alloc;
     struct job **todo; /* jobs with launch, stop or remove set */
     size_t todo_count, todo_alloc;
+    struct stray *strays; /* attempts that the store knows nothing of */
+    size_t stray_count, stray_alloc;
     int64_t prune_boot_us;          /* old jobs are looked for again then */
     int64_t stalled_until_us;       /* the store took no write: nothing is tried before */
     char stalled_why[ERR_TEXT_MAX]; /* and why */
@@ -254,6 +262,8 @@ void attempt_free(struct job *j);
 void attempt_retire(struct job *j);
 /* Compares the folder with the picture and moves the job where it stands. */
 void attempt_look(struct job *j);
+/* To be told of changes in its folder, which is there. */
+void attempt_watch(struct job *j);
 /* Folders of attempts that the store does not know, or knows as ended. */
 void attempts_sweep(struct daemon *d);
 /* After the commit. */
@@ -262,6 +272,21 @@ void attempt_carry_out(struct job *j);
 void attempt_start_failed(struct job *j, const struct err *why);
 /* A snapshot came: are the slices of ended attempts free? */
 void attempts_clear(struct daemon *d);
+
+/* ---- recover.c ---- */
+/* Is a card or slice of this place gone, so that nothing can be bound to it? */
+bool recover_place_gone(const struct daemon *d, const struct place *p);
+/* Removes the folder of an attempt that never began and cannot be read. True: it is to be made again. */
+bool recover_torn_folder(struct daemon *d, uint64_t job_id, uint32_t attempt);
+/*
+ * A folder of which the store knows nothing, as after an older store was put
+ * back. A job that waits takes its attempt up; any other one is told to end.
+ */
+void recover_unknown(struct daemon *d, uint64_t job_id, uint32_t attempt);
+/* Removes what recover_unknown told to end, once it has. */
+void recover_strays(struct daemon *d);
+/* Files of an attempt that is over; the folder last. */
+int attempt_remove_files(struct daemon *d, uint64_t job_id, uint32_t attempt, struct err *e);
 
 /* ---- bind.c ---- */
 /* Fills tasks, environment and devices of `spec` from its place. */

@@ -235,7 +235,9 @@ static void prune(struct daemon *d)
     struct now now = clock_now();
     if (now.boot_us < d->prune_boot_us || !turn_write(d))
         return;
-    int n = store_prune(d->store, now.wall_us - d->config.retention_us, PRUNE_ROWS, &e);
+    struct now before = { .boot_us = now.boot_us - d->config.retention_us,
+                          .wall_us = now.wall_us - d->config.retention_us };
+    int n = store_prune(d->store, before, PRUNE_ROWS, &e);
     if (n < 0)
         log_line(LOG_ERROR, "cannot forget old jobs: %s", e.text);
     d->prune_boot_us = now.boot_us + (n == PRUNE_ROWS ? 0 : PRUNE_US);
@@ -249,6 +251,7 @@ static int on_look(sd_event_source *s, uint64_t usec, void *user)
     for (size_t i = d->active_count; i > 0; i--)
         if (i <= d->active_count)
             attempt_look(d->active[i - 1]);
+    recover_strays(d);
     prune(d);
     set_timer(s, clock_now().boot_us + LOOK_US);
     return 0;

@@ -168,6 +168,26 @@ int store_add_job(struct store *s, const struct job_submit *who, const struct jo
     return r;
 }
 
+static int raise_sequence(struct store *s, uint64_t id, struct err *e)
+{
+    AUTO(query) struct query q;
+    query_open(&q, s, "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'jobs'");
+    query_bind_u64(&q, id);
+    return query_write(&q, e);
+}
+
+int store_reserve_job(struct store *s, uint64_t id, struct err *e)
+{
+    int r = raise_sequence(s, id, e);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    AUTO(query) struct query q; /* no job was ever taken */
+    query_open(&q, s, "INSERT INTO sqlite_sequence (name, seq) VALUES ('jobs', ?)");
+    query_bind_u64(&q, id);
+    r = query_write(&q, e);
+    return r < 0 ? r : 0;
+}
+
 /* ---- states ---------------------------------------------------------------- */
 
 int store_set_state(struct store *s, uint64_t id, enum job_state state, enum job_state verdict,

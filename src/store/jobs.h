@@ -70,6 +70,9 @@ typedef int (*store_attempt_fn)(const struct attempt_row *row, void *arg);
 int store_add_job(struct store *s, const struct job_submit *who, const struct job_spec *spec,
                   struct now now, uint64_t *ret_id, struct err *e);
 
+/* From here on new jobs get numbers above `id`. */
+int store_reserve_job(struct store *s, uint64_t id, struct err *e);
+
 /*
  * `verdict` JOB_PENDING: none. An ended state sets ended_wall_us to now's.
  * `reason` NULL keeps the one that is there. -ENOENT.

@@ -18,6 +18,7 @@
  * backup, sqlite3 by hand) is in the way for a moment.
  */
 #define OPEN_PATIENCE_MS 5000
+#define SMALLEST_DATABASE 512 /* one page of the smallest size */
 
 /* A POSIX lock: the kernel tells who has it, and children do not inherit it. */
 static int take_lock(struct store *s, const char *dir, struct err *e)
@@ -109,9 +110,46 @@ static int add_boot(struct store *s, struct err *e)
     return store_commit(s, e);
 }
 
+/* ---- is it the store that was here? ---- */
+
+/*
+ * SQLite takes a file that was cut to nothing for a new database, and every job
+ * would be gone without a word. So the file of the lock says that a store was made here.
+ */
+static const char made[] = "divvy.db was made here\n";
+
+static bool was_made(const struct store *s)
+{
+    char said[sizeof made] = "";
+    return pread(s->lock_fd, said, sizeof said - 1, 0) > 0 && strcmp(said, made) == 0;
+}
+
+static int note_made(const struct store *s, struct err *e)
+{
+    ssize_t len = (ssize_t)strlen(made);
+    if (was_made(s))
+        return 0;
+    if (pwrite(s->lock_fd, made, (size_t)len, 0) != len || fsync(s->lock_fd) < 0)
+        return err_sys(e, "cannot write %.*s.lock", (int)strlen(s->path) - 3, s->path);
+    return 0;
+}
+
+static int check_not_emptied(const struct store *s, struct err *e)
+{
+    struct stat st;
+    if (!was_made(s) || stat(s->path, &st) < 0 || st.st_size >= SMALLEST_DATABASE)
+        return 0;
+    return err_set(e, -EILSEQ,
+                   "%s is damaged (there is nothing left in it); put the newest file of backup/ in "
+                   "its place, or remove it to start with an empty store",
+                   s->path);
+}
+
 static int open_all(struct store *s, const char *dir, struct err *e)
 {
     int r = take_lock(s, dir, e);
+    if (r == 0)
+        r = check_not_emptied(s, e);
     if (r == 0)
         r = make_file(s->path, e);
     if (r == 0)
@@ -131,6 +169,8 @@ static int open_all(struct store *s, const char *dir, struct err *e)
         r = find_boot(s, e);
     if (r == 0)
         r = add_boot(s, e);
+    if (r >= 0)
+        r = note_made(s, e);
     (void)sqlite3_busy_timeout(s->db, 0); /* the loop never waits */
     return r < 0 ? r : 0;
 }
@@ -234,12 +274,23 @@ static int prune_before(struct store *s, const char *sql, int64_t before_wall_us
     return query_write(&q, e);
 }
 
-int store_prune(struct store *s, int64_t before_wall_us, uint32_t max, struct err *e)
+static int prune_jobs(struct store *s, struct now before, uint32_t max, struct err *e)
 {
-    int jobs = prune_before(s,
-                            "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs"
-                            " WHERE ended_wall_us < ? ORDER BY ended_wall_us LIMIT ?)",
-                            before_wall_us, max, e);
+    AUTO(query) struct query q;
+    query_open(&q, s,
+               "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE ended_wall_us < ?"
+               " AND (submit_boot <> ? OR submit_boot_us < ?) ORDER BY ended_wall_us LIMIT ?)");
+    query_bind_int(&q, before.wall_us);
+    query_bind_int(&q, s->boot);
+    query_bind_int(&q, before.boot_us);
+    query_bind_int(&q, max);
+    return query_write(&q, e);
+}
+
+int store_prune(struct store *s, struct now before, uint32_t max, struct err *e)
+{
+    int64_t before_wall_us = before.wall_us;
+    int jobs = prune_jobs(s, before, max, e);
     int r = jobs;
     if (r >= 0)
         r = prune_before(s,

@@ -74,11 +74,13 @@ int store_set_meta(struct store *s, const char *key, const char *value, struct e
 int store_meta(struct store *s, const char *key, char **ret, struct err *e);
 
 /*
- * Forgets at most `max` jobs that ended before `before_wall_us`, oldest first,
- * with their attempts and journals, environments that no job uses any more,
- * and slices gone before then. Returns the number of jobs forgotten: fewer
- * than `max` means that is all. To be called a few rows at a time.
+ * Forgets at most `max` jobs that ended before `before`, oldest first, with
+ * their attempts and journals, environments that no job uses any more, and
+ * slices gone before then. A job of this boot must be older by both clocks, so
+ * that a wall clock that was set forward takes no job along. Returns the number
+ * of jobs forgotten: fewer than `max` means that is all. To be called a few
+ * rows at a time.
  */
-int store_prune(struct store *s, int64_t before_wall_us, uint32_t max, struct err *e);
+int store_prune(struct store *s, struct now before, uint32_t max, struct err *e);
 
 #endif

@@ -121,6 +121,21 @@ static void a_file_that_is_no_database_is_refused_and_left_alone(void **state)
 }
 
 /* Garbage in the middle of a big table, as a bad disk leaves it. */
+static void a_store_that_was_cut_to_nothing_is_refused(void **state)
+{
+    (void)state;
+    struct store *s;
+    auto_free char *path = text_fmt("%s/divvy.db", folder);
+    for (off_t size = 0; size < 512; size += 511) {
+        ok(store_open(folder, BOOT_A, &s, &err));
+        store_close(s);
+        assert_int_equal(truncate(path, size), 0);
+        assert_int_equal(store_open(folder, BOOT_A, &s, &err), -EILSEQ);
+        assert_non_null(strstr(err.text, "backup/"));
+        assert_int_equal(unlink(path), 0); /* as it says: an empty store */
+    }
+}
+
 static void a_damaged_store_is_refused_and_left_alone(void **state)
 {
     (void)state;
@@ -261,6 +276,7 @@ static void a_full_file_system_undoes_the_turn_and_the_store_goes_on(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        STORY(a_store_that_was_cut_to_nothing_is_refused),
         STORY(what_was_committed_is_there_again),
         STORY(what_was_not_committed_is_not_there),
         STORY(nobody_else_may_read_the_file),

@@ -148,7 +148,7 @@ static void the_same_instance_cut_again_is_another_generation(void **state)
     assert_int_equal(store_add_slice(s, &row, noon, &second, &err), -EEXIST);
     ok(store_end_slice(s, first, later(1), &err));
     assert_int_equal(store_end_slice(s, first, later(1), &err), -ENOENT);
-    assert_int_equal(store_prune(s, later(2).wall_us, 10, &err), 0);
+    assert_int_equal(store_prune(s, later(2), 10, &err), 0);
     ok(store_add_slice(s, &row, later(3), &second, &err));
     ok(store_commit(s, &err));
     assert_true(second > first);

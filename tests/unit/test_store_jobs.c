@@ -103,12 +103,41 @@ static void ids_rise_and_are_never_used_again(void **state)
     uint64_t second = add_job(s, "b");
     assert_true(first > 0 && second > first);
     ok(store_set_state(s, second, JOB_CANCELLED, JOB_PENDING, "", noon, &err));
-    assert_int_equal(store_prune(s, noon.wall_us + 1, 10, &err), 1);
+    assert_int_equal(store_prune(s, later(1), 10, &err), 1);
     ok(store_commit(s, &err));
     store_close(s);
     s = open_store();
     ok(store_begin(s, &err));
     assert_true(add_job(s, "c") > second);
+    store_close(s);
+}
+
+static void a_number_that_is_in_use_elsewhere_is_left_out(void **state)
+{
+    (void)state;
+    struct store *s = open_store();
+    ok(store_begin(s, &err));
+    ok(store_reserve_job(s, 41, &err));
+    assert_int_equal(add_job(s, "a"), 42);
+    ok(store_reserve_job(s, 7, &err));
+    assert_int_equal(add_job(s, "b"), 43);
+    ok(store_commit(s, &err));
+    store_close(s);
+}
+
+static void a_clock_that_was_set_forward_forgets_nothing_of_this_boot(void **state)
+{
+    (void)state;
+    struct store *s = open_store();
+    struct now forward = { .boot_us = noon.boot_us - CLOCK_HOUR,
+                           .wall_us = noon.wall_us + 100 * CLOCK_DAY };
+    ok(store_begin(s, &err));
+    uint64_t id = add_job(s, "train");
+    ok(store_set_state(s, id, JOB_COMPLETED, JOB_PENDING, "", noon, &err));
+    assert_int_equal(store_prune(s, forward, 10, &err), 0);
+    forward.boot_us = noon.boot_us + 1;
+    assert_int_equal(store_prune(s, forward, 10, &err), 1);
+    ok(store_commit(s, &err));
     store_close(s);
 }
 
@@ -276,13 +305,13 @@ static void an_environment_is_kept_once_and_goes_with_its_last_job(void **state)
 
     ok(store_begin(s, &err));
     ok(store_set_state(s, first, JOB_COMPLETED, JOB_PENDING, "", noon, &err));
-    assert_int_equal(store_prune(s, noon.wall_us + 1, 100, &err), 1);
+    assert_int_equal(store_prune(s, later(1), 100, &err), 1);
     assert_int_equal(environments(s), 1);
     ok(store_job_spec(s, second, &spec, &err));
     assert_string_equal(spec.env[0], "HOME=/home/alice");
     job_spec_done(&spec);
     ok(store_set_state(s, second, JOB_COMPLETED, JOB_PENDING, "", noon, &err));
-    assert_int_equal(store_prune(s, noon.wall_us + 1, 100, &err), 1);
+    assert_int_equal(store_prune(s, later(1), 100, &err), 1);
     assert_int_equal(environments(s), 0);
     ok(store_commit(s, &err));
     store_close(s);
@@ -299,11 +328,11 @@ static void pruning_takes_the_oldest_ended_ones_first_and_never_a_live_one(void 
     ok(store_set_state(s, id[2], JOB_COMPLETED, JOB_PENDING, "", later(1), &err));
     ok(store_set_state(s, id[0], JOB_COMPLETED, JOB_PENDING, "", later(2), &err));
     ok(store_set_state(s, id[1], JOB_COMPLETED, JOB_PENDING, "", later(CLOCK_DAY), &err));
-    assert_int_equal(store_prune(s, later(CLOCK_HOUR).wall_us, 1, &err), 1);
+    assert_int_equal(store_prune(s, later(CLOCK_HOUR), 1, &err), 1);
     assert_int_equal(look(s, (struct job_query){ .id = id[2] }).count, 0);
     assert_int_equal(look(s, (struct job_query){ .id = id[0] }).count, 1);
-    assert_int_equal(store_prune(s, later(CLOCK_HOUR).wall_us, 10, &err), 1);
-    assert_int_equal(store_prune(s, later(CLOCK_HOUR).wall_us, 10, &err), 0);
+    assert_int_equal(store_prune(s, later(CLOCK_HOUR), 10, &err), 1);
+    assert_int_equal(store_prune(s, later(CLOCK_HOUR), 10, &err), 0);
     struct seen rest = look(s, (struct job_query){ .id = 0 });
     assert_int_equal(rest.count, 2);
     assert_int_equal(rest.ids[0], id[3]);
@@ -358,6 +387,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORY(a_job_comes_back_as_it_was_submitted),
         STORY(ids_rise_and_are_never_used_again),
+        STORY(a_number_that_is_in_use_elsewhere_is_left_out),
+        STORY(a_clock_that_was_set_forward_forgets_nothing_of_this_boot),
         STORY(an_attempt_is_kept_from_place_to_exit),
         STORY(an_attempt_that_a_reboot_ended_has_no_boot_time_of_its_end),
         STORY(attempts_are_numbered_without_a_gap),
