@@ -138,6 +138,8 @@ class Divvy:
         self.machine = machine
         self.daemon = None
         self.log = folder / "divvyd.log"
+        self.under = []     # words before divvyd's own: a program that execs it
+        self.daemon_env = {}
 
     @property
     def env(self):
@@ -152,7 +154,8 @@ class Divvy:
         """Starts divvyd and comes back at once."""
         with open(self.log, "ab") as log:
             self.daemon = subprocess.Popen(
-                [PROGRAMS / "divvyd", *options], env={**self.env, **(env or {})},
+                [*self.under, PROGRAMS / "divvyd", *options],
+                env={**self.env, **self.daemon_env, **(env or {})},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         return self
 

@@ -79,7 +79,7 @@ def nothing_ran_twice(w):
         found = w.rows("SELECT * FROM jobs WHERE name = ?", job.name)
         state = found[0]["state"] if found else "not in the store"
         for task, times in lines.items():
-            if times > 1:
+            if times > 1 and not job.may_run_again:
                 yield f"task {task} of {job.name} ran {times} times"
         ran_through = state == "completed" or (state == "failed" and "failed" in job.states)
         if ran_through and len(lines) != job.tasks and not (lines and job.may_skip_tasks):
@@ -107,7 +107,8 @@ def attempts_are_over(w):
                       " FROM attempts GROUP BY job_id"):
         if row["n"] != row["last"]:
             yield f"job {row['job_id']} has {row['n']} attempts and the last is {row['last']}"
-        if row["started"] > 1:
+        again = any(job.id == row["job_id"] and job.may_run_again for job in w.jobs.values())
+        if row["started"] > 1 and not again:
             yield f"job {row['job_id']} was started {row['started']} times"
         if row["live"]:
             yield f"{row['live']} attempts of job {row['job_id']} are not over"
@@ -117,6 +118,8 @@ def attempts_are_over(w):
 def no_two_attempts_share_a_place(w):
     """Whoever was placed later was placed after the earlier one was cleared."""
     held = {}
+    if w.clock_jumps or w.store_went_back:
+        return
     for row in w.rows("SELECT job_id, attempt, place, placed_wall_us, ended_wall_us FROM attempts"
                       " WHERE started_boot_us > 0 ORDER BY placed_wall_us"):
         end = row["ended_wall_us"] or 1 << 62
@@ -135,6 +138,8 @@ def no_two_attempts_share_a_place(w):
 
 @check
 def places_name_slices_that_were(w):
+    if w.store_went_back:
+        return
     known = {row["generation"]: row for row in w.rows("SELECT * FROM slices")}
     for row in w.rows("SELECT job_id, attempt, place FROM attempts WHERE started_boot_us > 0"):
         for item in json.loads(row["place"]):
@@ -242,11 +247,16 @@ def folders_are_gone(w):
 
 @check
 def cgroups_are_gone(w):
+    for folder in cgroups(w):
+        if folder.name[:1].isdigit():
+            yield f"{folder} is left"
+
+
+def cgroups(w):
+    """Those below this root's own, the innermost first."""
     root = f"divvy-{fnv(str(w.divvy.root)):012x}"
-    for mount in pathlib.Path("/sys/fs/cgroup"), *pathlib.Path("/sys/fs/cgroup").iterdir():
-        for folder in mount.glob(f"{root}/**/*"):
-            if folder.is_dir() and folder.name[:1].isdigit():
-                yield f"{folder} is left"
+    return [folder for mount in (pathlib.Path("/sys/fs/cgroup"), *pathlib.Path("/sys/fs/cgroup").iterdir())
+            for folder in sorted(mount.glob(f"{root}/**/*"), reverse=True) if folder.is_dir()]
 
 
 def fnv(text):

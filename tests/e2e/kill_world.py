@@ -56,6 +56,7 @@ class Job:
         self.exits = exits
         self.id = None           # once known, by an answer or by its name in the store
         self.acknowledged = False
+        self.may_run_again = False   # asked to be tried again, and may have begun before
         self.may_skip_tasks = False  # ends at the first failure, when others may not have begun
         self.cancelled = False   # a cancel was acknowledged before it had ended
 
@@ -77,6 +78,8 @@ class World:
         self.deaths = 0          # of divvyd
         self.kills_supervisors = False  # from outside, too: then any job may be lost
         self.may_quarantine = self.cuts_may_fail = False
+        self.store_went_back = False  # then it knows nothing of slices that were made since
+        self.clock_jumps = False  # then wall times say nothing of what came first
         self.clients = []
 
     def __enter__(self):
