@@ -263,6 +263,7 @@ void cut_step_answer(struct daemon *d, int code, const struct step *done, const 
     take_back_release(d);
     if (!j || code == -ETIMEDOUT) {
         d->recover_cuts = true;
+        d->cut_lost_boot_us = clock_now().boot_us;
         children_refresh(&d->children);
         return;
     }
@@ -312,7 +313,7 @@ static void cut_recover(struct job *j, const struct snapshot *s)
 void cuts_recover(struct daemon *d)
 {
     struct snapshot s = { .taken = d->snapshot_taken };
-    if (!d->recover_cuts || !turn_write(d))
+    if (!d->recover_cuts || d->snapshot_taken.boot_us <= d->cut_lost_boot_us || !turn_write(d))
         return;
     d->recover_cuts = false;
     for (size_t i = 0; i < d->card_count; i++)

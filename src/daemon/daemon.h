@@ -177,6 +177,7 @@ struct daemon {
     bool release_asked, released; /* of `watch`, for the step that is about to be sent */
 
     /* What this turn has to do. */
+    int64_t cut_lost_boot_us; /* what `recover_cuts` is decided by must have been seen after this */
     bool inventory_stale, schedule, recover_cuts;
     bool look_soon; /* something of a dead supervisor is being killed */
     struct owed *owed;

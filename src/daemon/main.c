@@ -20,13 +20,15 @@
 const char *argp_program_version = "divvyd " DIVVY_VERSION;
 
 struct arguments {
-    const char *root, *config, *child, *driver_root, *nvml;
+    const char *root, *config, *child, *alive, *driver_root, *nvml;
     bool verbose;
 };
 
 #define SERVE_US (3 * CLOCK_SECOND) /* a driver that is silent for so long is told of */
 
-enum { OPT_CHILD = 256, OPT_DRIVER_ROOT, OPT_NVML };
+#define OLD_HAND_MS 5000 /* and a step of an earlier divvyd is waited for */
+
+enum { OPT_CHILD = 256, OPT_ALIVE, OPT_DRIVER_ROOT, OPT_NVML };
 
 static const struct argp_option options[] = {
     { "root", 'r', "DIR", 0, "Keep everything below DIR (default: DIVVY_ROOT, else /)", 0 },
@@ -36,6 +38,7 @@ static const struct argp_option options[] = {
     { "nvml", OPT_NVML, "FILE", 0, "The driver's library (default: libnvidia-ml.so.1)", 0 },
     { "verbose", 'v', NULL, 0, "Tell more", 0 },
     { "child", OPT_CHILD, "KIND", OPTION_HIDDEN, "Serve the driver on descriptor 3", 0 },
+    { "alive", OPT_ALIVE, "FILE", OPTION_HIDDEN, "Hold FILE locked while carrying out steps", 0 },
     { 0 },
 };
 
@@ -60,6 +63,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_CHILD:
         a->child = arg;
+        return 0;
+    case OPT_ALIVE:
+        a->alive = arg;
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "there is no argument '%s'; divvyd takes options only", arg);
@@ -96,7 +102,14 @@ static int child_main(const struct arguments *a)
     struct driver_options o = { .nvml = a->nvml,
                                 .driver_root = a->driver_root,
                                 .board = board_by_name };
-    return driver_child_main(kind, DRIVER_CHILD_FD, &o);
+    auto_close int alive = -1;
+    if (kind == DRIVER_CHILD_ACT && a->alive)
+        alive = driver_child_hold(a->alive, &e);
+    if (e.code < 0) {
+        log_line(LOG_ERROR, "%s", e.text);
+        return EXIT_FAILURE;
+    }
+    return driver_child_main(kind, DRIVER_CHILD_FD, &o, alive);
 }
 
 /* ---- opening ---- */
@@ -330,6 +343,15 @@ static const struct children_events child_events = {
 static int children_start(struct daemon *d, struct err *e)
 {
     int64_t limit = d->config.driver_timeout_us;
+    auto_free char *alive = text_fmt("%s/act.alive", d->paths.run);
+    struct err still = ERR_INIT;
+    int r = driver_child_wait_alone(alive, OLD_HAND_MS, &still);
+    if (r < 0 && r != -EBUSY)
+        return err_set(e, r, "%s", still.text);
+    if (r < 0) /* a card that hangs for it hangs for us: it is found out as any other */
+        log_line(LOG_WARN, "%s", still.text);
+    strv_add(&d->child_options, "--alive");
+    strv_add(&d->child_options, alive);
     struct children_settings s = { .program = d->paths.self,
                                    .options = d->child_options,
                                    .call_limit_us = limit,

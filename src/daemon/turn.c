@@ -101,6 +101,7 @@ static void start_over(struct daemon *d, const struct err *why)
         return;
     }
     d->recover_cuts = true;
+    d->cut_lost_boot_us = clock_now().boot_us;
     d->snapshot_came = false;
     children_refresh(&d->children);
 }

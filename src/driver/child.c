@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/close_range.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -271,21 +272,29 @@ static int serve_one(struct server *s)
     return s->gone ? -EPIPE : 0;
 }
 
-/* Everything but the standard streams and the socket. */
-static void close_others(int sock)
+static void close_between(int first, int last)
 {
-    if (sock > 3)
-        (void)close_range(3, (unsigned int)sock - 1, 0); /* older kernels: exec closed them */
-    (void)close_range((unsigned int)sock + 1, ~0U, 0);
+    if (first <= last)
+        (void)close_range((unsigned int)first, (unsigned int)last, 0); /* older kernels: exec did */
 }
 
-int driver_child_main(enum driver_child_kind kind, int sock, const struct driver_options *options)
+/* Everything but the standard streams, the socket, and what is above it to be kept (-1: nothing). */
+static void close_others(int sock, int keep)
+{
+    close_between(3, sock - 1);
+    if (keep > sock)
+        close_between(sock + 1, keep - 1);
+    close_between(keep > sock ? keep + 1 : sock + 1, INT_MAX);
+}
+
+int driver_child_main(enum driver_child_kind kind, int sock, const struct driver_options *options,
+                      int alive)
 {
     struct server s = { .sock = sock };
     int code = 0;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* beside the end of the socket */
     (void)prctl(PR_SET_NAME, kind == DRIVER_CHILD_WATCH ? "divvyd-watch" : "divvyd-act");
-    close_others(sock);
+    close_others(sock, alive);
     if (options)
         s.options = *options;
     s.options.at = say_at;

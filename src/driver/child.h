@@ -56,8 +56,27 @@ int driver_child_parse(const char *word, enum driver_child_kind *ret, struct err
  * The child's whole life: serves `sock` until the other end closes. Returns the
  * exit status. `options` as for driver_open; its `at` is set here. Closes
  * every other descriptor above 2 first.
+ *
+ * `alive` (-1: none) is a descriptor of driver_child_hold that it keeps.
  */
-int driver_child_main(enum driver_child_kind kind, int sock, const struct driver_options *options);
+int driver_child_main(enum driver_child_kind kind, int sock, const struct driver_options *options,
+                      int alive);
+
+/*
+ * A child outlives its parent by moments, or for as long as a driver call
+ * hangs, and may still change a card then. One that carries out steps therefore
+ * holds a file locked, shared, as long as it lives. Returns the descriptor,
+ * which keeps the lock.
+ */
+int driver_child_hold(const char *path, struct err *e);
+
+/*
+ * Waits until nobody holds that file: what the driver shows from
+ * then on is not changed any more by somebody's last breath. -EBUSY: somebody is
+ * still there after `timeout_ms`. Blocks; a few milliseconds where the parent
+ * has just been killed, none at all otherwise.
+ */
+int driver_child_wait_alone(const char *path, int timeout_ms, struct err *e);
 
 /* The parent's side. */
 struct driver_child;

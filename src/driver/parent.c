@@ -76,7 +76,7 @@ int driver_child_start(char *const argv[], enum driver_child_kind kind,
     if (pid == 0) {
         become_child(theirs, parent);
         if (!argv)
-            _exit(driver_child_main(kind, DRIVER_CHILD_FD, options));
+            _exit(driver_child_main(kind, DRIVER_CHILD_FD, options, -1));
         (void)execv(argv[0], argv);
         _exit(127);
     }
