@@ -12,6 +12,8 @@
 #include <sys/sysmacros.h>
 
 #include "base/file.h"
+#include "base/log.h"
+#include "driver/node.h"
 
 #define LIST_MAX 8192
 #define MINORS_MAX (4 * 1024 * 1024)
@@ -22,11 +24,17 @@ static void add_env(struct jobdir_task *t, const char *name, const char *value)
     strv_add(&t->env, entry);
 }
 
-/* Nodes that are not there (a simulated machine without privileges) cannot be granted. */
+/*
+ * Nodes that are not there are made, since the task cannot have that done for
+ * it. What is none (a simulated machine without privileges) cannot be granted.
+ */
 static void grant(struct jobdir_task *t, const char *driver_root, const char *node)
 {
     struct stat st;
+    struct err e = ERR_INIT;
     auto_free char *path = file_under(driver_root, node);
+    if (driver_node_make(driver_root, node, &e) < 0)
+        log_line(LOG_WARN, "%s", e.text);
     if (stat(path, &st) < 0 || !S_ISCHR(st.st_mode))
         return;
     struct jobdir_device *dev = jobdir_task_add_device(t);
