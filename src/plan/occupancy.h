@@ -42,4 +42,25 @@ bool occupancy_fits(const struct occupancy *o, const struct board *b, const stru
 /* In how many places could one more instance be made, summed over the board's profiles? */
 uint32_t occupancy_room(const struct occupancy *o, const struct board *b);
 
+/*
+ * What the card is still worth to those who may come, in memory units: the
+ * units of every place where one more instance could be made, summed over the
+ * board's profiles, so that room for a large one counts for more than room for
+ * a small one; and WORTH_FILL times occupancy_fill, since a free unit that
+ * nothing can use any more is as good as taken. Of several cards the one that
+ * loses the least of it takes the next instance. What else was tried, and what
+ * each accepts, stands in bench/acceptance.c.
+ */
+uint32_t occupancy_worth(const struct occupancy *o, const struct board *b);
+
+/*
+ * How many of the free units could be filled at most, by any set of instances?
+ * Starts, memory units and compute slices are looked at; engines and numbers
+ * of instances only for one instance at a time, so it may be a little more
+ * than is possible.
+ */
+uint32_t occupancy_fill(const struct occupancy *o, const struct board *b);
+
+#define WORTH_FILL 3u
+
 #endif

@@ -4,10 +4,11 @@
  * Pure: no I/O, no clock, no random number. The same question to the same
  * inventory gives the same answer. A place is exact (card, profile, first
  * memory unit); what is busy is never touched; idle slices are reused first,
- * and destroyed only where that makes room. First version of the search:
- * smallest fit by dominant share, then reuse before create before destroy,
- * then the placement that leaves the most room (fewest possible placements
- * lost, summed over the board's profiles), then the lowest ordinal and start.
+ * and destroyed only where that makes room. By, in this order: smallest fit by
+ * dominant share; reuse before create before destroy; on a card the place that
+ * leaves the most room (fewest possible placements lost, summed over the
+ * board's profiles), and of the cards the one that loses the least of its worth
+ * to those who may come (plan/occupancy.h); the lowest ordinal and start.
  *
  * MIG modes: an `auto` card is turned when nobody holds it and nobody did for
  * mode_hold_us. A card in mode `slices` or `whole` that is not in that mode yet

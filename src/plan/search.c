@@ -19,8 +19,9 @@ struct choice {
     uint32_t fit;
     enum way way;
     uint32_t destroyed;
-    uint32_t lost;
-    uint32_t lost_idle; /* placements lost when idle pieces count as taken */
+    uint32_t worth;     /* occupancy_worth lost; 0 while places of one card are compared */
+    uint32_t lost;      /* places lost, occupancy_room */
+    uint32_t lost_idle; /* the same when idle pieces count as taken */
     uint32_t ordinal;
     uint32_t start;
 };
@@ -32,9 +33,9 @@ uint32_t search_wanted(const struct request *r)
 
 static bool better(const struct choice *a, const struct choice *b)
 {
-    const uint32_t ka[] = { a->dominant, a->fit,       a->way,     a->destroyed,
+    const uint32_t ka[] = { a->dominant, a->fit,       a->way,     a->destroyed, a->worth,
                             a->lost,     a->lost_idle, a->ordinal, a->start };
-    const uint32_t kb[] = { b->dominant, b->fit,       b->way,     b->destroyed,
+    const uint32_t kb[] = { b->dominant, b->fit,       b->way,     b->destroyed, b->worth,
                             b->lost,     b->lost_idle, b->ordinal, b->start };
     for (size_t i = 0; i < sizeof ka / sizeof *ka; i++)
         if (ka[i] != kb[i])
@@ -205,6 +206,30 @@ static bool parts_are_enough(const struct stock *s, const struct request *r)
     return false;
 }
 
+static uint32_t worth_lost(const struct choice *c)
+{
+    const struct stock_card *card = c->card;
+    struct occupancy with = card->busy;
+    if (!c->profile || (c->way <= WAY_COMPLETE && card->pieces[c->piece].kept))
+        return 0;
+    occupancy_add(&with, card->board, c->profile, c->start);
+    return occupancy_worth(&card->busy, card->board) - occupancy_worth(&with, card->board);
+}
+
+/* The best place of a profile on one card, by room; and that one against other cards', by worth. */
+static void offer_profile(struct choice *best, const struct choice *base)
+{
+    struct choice here = { .card = NULL };
+    if (base->card->mig)
+        offer_pieces(&here, *base);
+    if (!reused(best, base) && !reused(&here, base))
+        offer_new(&here, *base);
+    if (!here.card)
+        return;
+    here.worth = worth_lost(&here);
+    offer(best, &here);
+}
+
 static void offer_card(struct choice *best, struct stock_card *c, const struct request *r,
                        bool parts_only)
 {
@@ -225,10 +250,7 @@ static void offer_card(struct choice *best, struct stock_card *c, const struct r
                                    .dominant = fits[i].dominant_ppm,
                                    .fit = (uint32_t)rank,
                                    .ordinal = c->from->card.ordinal };
-            if (c->mig)
-                offer_pieces(best, base);
-            if (!reused(best, &base))
-                offer_new(best, base);
+            offer_profile(best, &base);
         } else if (!fits[i].profile && !parts_only && whole_choice(c, &whole)) {
             whole.fit = (uint32_t)rank;
             offer(best, &whole);

@@ -4,8 +4,9 @@
  * One task after the other takes the best of what there is, by, in this order:
  * the smaller fit (dominant share, then the order of request_fits); reuse
  * before create before destroy before turning a card's MIG mode; fewer idle
- * pieces destroyed; fewer possible placements lost to later requests; the
- * lower ordinal and start. Several whole cards are chosen together, the best
+ * pieces destroyed; on one card, the place that leaves the most room
+ * (occupancy_room); of several cards, the one that loses the least of its worth
+ * (occupancy_worth); the lower ordinal and start. Several whole cards are chosen together, the best
  * connected ones first, then with the fewest mode changes and destroyed pieces.
  */
 #ifndef DIVVY_PLAN_SEARCH_H

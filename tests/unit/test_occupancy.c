@@ -24,6 +24,72 @@ static void test_an_empty_a100_has_25_places(void **state)
     assert_int_equal(occupancy_room(&o, &b), 25);
 }
 
+static void test_an_empty_a100_is_worth_its_places_in_units_and_what_fills_it(void **state)
+{
+    (void)state;
+    struct board b = board_a100_80();
+    struct occupancy o = { 0 };
+    assert_int_equal(occupancy_fill(&o, &b), 8);
+    assert_int_equal(occupancy_worth(&o, &b),
+                     7 + 7 + 4 * 2 + 3 * 2 + 2 * 4 + 4 + 8 + WORTH_FILL * 8);
+}
+
+static void test_a_unit_that_nothing_can_use_fills_nothing(void **state)
+{
+    (void)state;
+    struct board b = board_a100_80();
+    struct occupancy o = { 0 };
+    occupancy_add(&o, &b, named(&b, "1g.10gb"), 6);
+    assert_int_equal(occupancy_fill(&o, &b), 6); /* only 1g.20gb, 3g and 7g reach unit 7 */
+    occupancy_remove(&o, &b, named(&b, "1g.10gb"), 6);
+    occupancy_add(&o, &b, named(&b, "1g.10gb"), 0);
+    assert_int_equal(occupancy_fill(&o, &b), 7);
+    occupancy_add(&o, &b, named(&b, "1g.20gb"), 2);
+    assert_int_equal(occupancy_fill(&o, &b), 5); /* unit 1, and four from unit 4 */
+}
+
+static void test_compute_slices_limit_what_fills_a_card(void **state)
+{
+    (void)state;
+    struct board b = board_a100_80();
+    struct occupancy o = { 0 };
+    occupancy_add(&o, &b, named(&b, "4g.40gb"), 0);
+    occupancy_add(&o, &b, named(&b, "2g.20gb"), 4);
+    assert_int_equal(occupancy_fill(&o, &b), 2); /* 1g.20gb */
+    occupancy_add(&o, &b, named(&b, "1g.10gb"), 6);
+    assert_int_equal(occupancy_fill(&o, &b), 0);
+    assert_int_equal(occupancy_worth(&o, &b), 0);
+}
+
+/* By trying every set of instances. */
+static uint32_t most_units(const struct occupancy *o, const struct board *b)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < b->profile_count; i++)
+        for (uint32_t k = 0; k < b->profiles[i].start_count; k++) {
+            const struct profile *p = &b->profiles[i];
+            if (!occupancy_fits(o, b, p, p->starts[k]))
+                continue;
+            struct occupancy with = *o;
+            occupancy_add(&with, b, p, p->starts[k]);
+            uint32_t units = p->units + most_units(&with, b);
+            most = units > most ? units : most;
+        }
+    return most;
+}
+
+static void test_what_fills_an_a30_is_what_trying_everything_finds(void **state)
+{
+    (void)state;
+    struct board b = board_a30();
+    for (uint32_t i = 0; i < b.profile_count; i++)
+        for (uint32_t k = 0; k < b.profiles[i].start_count; k++) {
+            struct occupancy o = { 0 };
+            occupancy_add(&o, &b, &b.profiles[i], b.profiles[i].starts[k]);
+            assert_int_equal(occupancy_fill(&o, &b), most_units(&o, &b));
+        }
+}
+
 static void test_units_may_not_overlap(void **state)
 {
     (void)state;
@@ -81,6 +147,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_empty_a100_has_25_places),
+        cmocka_unit_test(test_an_empty_a100_is_worth_its_places_in_units_and_what_fills_it),
+        cmocka_unit_test(test_a_unit_that_nothing_can_use_fills_nothing),
+        cmocka_unit_test(test_compute_slices_limit_what_fills_a_card),
+        cmocka_unit_test(test_what_fills_an_a30_is_what_trying_everything_finds),
         cmocka_unit_test(test_units_may_not_overlap),
         cmocka_unit_test(test_compute_slices_run_out_before_memory),
         cmocka_unit_test(test_engines_and_instance_numbers_are_limits),
