@@ -82,6 +82,11 @@ typedef enum {
 
 typedef enum { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 } nvmlEnableState_t;
 
+/* nvmlGpuVirtualizationMode_t, as far as a guest can tell. */
+#define NVML_GPU_VIRTUALIZATION_MODE_NONE 0u
+#define NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH 1u
+#define NVML_GPU_VIRTUALIZATION_MODE_VGPU 2u
+
 typedef enum {
     NVML_VALUE_TYPE_DOUBLE = 0,
     NVML_VALUE_TYPE_UNSIGNED_INT = 1,

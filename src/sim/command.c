@@ -76,6 +76,8 @@ static const struct verb verbs[] = {
       "  destroy-lies     destroying says it worked, and did not\n"
       "  slow:MS          every call takes so much longer\n"
       "  hang             calls block until the fault is taken away\n"
+      "  passthrough      a virtual machine's: a reset does nothing, a reboot does\n"
+      "  nvlink           linked to the others that have this: reset only together\n"
       "  xid:N            an XID event; 79 loses the card, too\n"
       "  none             mend all of it" },
     { "reboot", command_reboot, reboot_options, "",
@@ -86,8 +88,8 @@ static const struct verb verbs[] = {
       "Load the driver anew, as modprobe -r nvidia and modprobe nvidia do.\v"
       "Instances are gone; Ampere cards keep their MIG mode, later ones come back with MIG off. "
       "Refused while a process uses a card." },
-    { "reset", command_reset, plain_options, "CARD",
-      "Reset a card, as nvidia-smi --gpu-reset does.\v"
+    { "reset", command_reset, plain_options, "CARD...",
+      "Reset cards, as nvidia-smi --gpu-reset does.\v"
       "A pending MIG mode becomes current, instances are gone. Refused while the card is in use." },
 };
 #define VERB_COUNT (sizeof verbs / sizeof *verbs)

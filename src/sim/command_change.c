@@ -47,7 +47,7 @@ int command_fault(const struct call *c, struct err *e)
     if (rc >= 0 && c->count < 2)
         rc = err_set(e, -EINVAL,
                      "say which fault: lost, in-use, reset-required, create-fails:N, destroy-lies, "
-                     "slow:MS, hang, xid:N, or none");
+                     "slow:MS, hang, passthrough, nvlink, xid:N, or none");
     if (rc >= 0)
         rc = machine_edit_begin(m, &edit, e);
     for (size_t i = 1; i < c->count && rc >= 0; i++)
@@ -120,24 +120,56 @@ int command_reload(const struct call *c, struct err *e)
     return restart_machine(c, &how, e);
 }
 
+/* Linked cards, none of which may be left out; names those that are. */
+static int check_links(const struct sim_state *st, uint32_t named, struct err *e)
+{
+    AUTO(text) struct text left = TEXT_INIT;
+    bool linked = false;
+    for (uint32_t i = 0; i < st->card_count; i++) {
+        bool has = st->cards[i].faults & SIM_FAULT_NVLINK;
+        linked = linked || (has && (named & 1u << i));
+        if (has && !(named & 1u << i))
+            text_addf(&left, "%sgpu%u %s", left.len ? ", " : "", i, st->cards[i].uuid);
+    }
+    if (!linked || !left.len)
+        return 0;
+    return err_set(e, -EPERM, "it is connected by NVLink, and can be reset only together with %s",
+                   left.buf);
+}
+
+static int reset_one(struct machine *m, struct machine_edit *edit, uint32_t card, struct err *e)
+{
+    int rc = sim_card_reset(edit->state, card, sim_card_busy(m, card));
+    if (rc == -EBUSY)
+        return err_set(
+            e, rc, "gpu%u is in use, so it cannot be reset; divvy-sim status shows by whom", card);
+    if (rc == -EOPNOTSUPP)
+        return err_set(e, rc, "gpu%u: resetting it is not supported in a virtual machine", card);
+    return rc < 0 ? err_set(e, rc, "gpu%u cannot be reset: %s", card, strerror(-rc)) : 0;
+}
+
 int command_reset(const struct call *c, struct err *e)
 {
     AUTO_PTR(machine_close) struct machine *m = NULL;
     AUTO(machine_edit) struct machine_edit edit = MACHINE_EDIT_INIT;
     uint32_t card;
+    uint32_t named = 0;
     int rc = machine_open(c->dir, &m, e);
     if (rc >= 0)
         rc = need_card(c, m, &card, e);
+    for (size_t i = 0; i < c->count && rc >= 0; i++) {
+        rc = command_card(m, c->words[i], &card, e);
+        named |= rc >= 0 ? 1u << card : 0;
+    }
     if (rc >= 0)
         rc = machine_edit_begin(m, &edit, e);
+    if (rc >= 0)
+        rc = check_links(edit.state, named, e);
+    for (card = 0; card < SIM_CARDS_MAX && rc >= 0; card++)
+        if (named & 1u << card)
+            rc = reset_one(m, &edit, card, e);
     if (rc < 0)
         return rc;
-    rc = sim_card_reset(edit.state, card, sim_card_busy(m, card));
-    if (rc == -EBUSY)
-        return err_set(
-            e, rc, "gpu%u is in use, so it cannot be reset; divvy-sim status shows by whom", card);
-    if (rc < 0)
-        return err_set(e, rc, "gpu%u cannot be reset: %s", card, strerror(-rc));
     rc = machine_edit_commit(&edit);
     return rc < 0 ? rc : sim_root_sync(m, e);
 }

@@ -32,6 +32,8 @@ static void add_faults(struct text *t, const struct sim_card *c)
     add_fault(t, c->faults & SIM_FAULT_RESET_REQUIRED, "reset-required");
     add_fault(t, c->faults & SIM_FAULT_DESTROY_LIES, "destroy-lies");
     add_fault(t, c->faults & SIM_FAULT_HANG, "hang");
+    add_fault(t, c->faults & SIM_FAULT_PASSTHROUGH, "passthrough");
+    add_fault(t, c->faults & SIM_FAULT_NVLINK, "nvlink");
     if (c->slow_ms)
         text_addf(t, "%sslow:%u", t->len ? " " : "", c->slow_ms);
     if (c->fail_create_nth)

@@ -63,7 +63,9 @@ int sim_card_set_mig(struct sim_state *st, const struct sim_board *boards, uint3
         return 0;
     if (busy || (c->faults & SIM_FAULT_IN_USE) || sim_card_instances(c) > 0)
         return -EBUSY;
-    if (c->faults & SIM_FAULT_RESET_REQUIRED)
+    bool pends =
+        c->faults & SIM_FAULT_PASSTHROUGH && boards[c->board].mig_enable == SIM_MIG_GPU_RESET;
+    if (c->faults & SIM_FAULT_RESET_REQUIRED || pends)
         return -EINPROGRESS;
     c->mig_current = on;
     config_changed(st, card);
@@ -75,6 +77,8 @@ int sim_card_reset(struct sim_state *st, uint32_t card, bool busy)
     struct sim_card *c = &st->cards[card];
     if (busy || (c->faults & SIM_FAULT_IN_USE))
         return -EBUSY;
+    if (c->faults & SIM_FAULT_PASSTHROUGH)
+        return -EOPNOTSUPP;
     bool changes = c->mig_current != c->mig_pending || sim_card_instances(c) > 0;
     forget_instances(c);
     c->faults &= ~(uint32_t)(SIM_FAULT_LOST | SIM_FAULT_RESET_REQUIRED);
@@ -104,7 +108,7 @@ void sim_reboot(struct sim_state *st, const struct sim_board *boards)
     sim_reload(st, boards);
     for (uint32_t i = 0; i < st->card_count; i++) {
         struct sim_card *c = &st->cards[i];
-        c->faults = 0;
+        c->faults &= SIM_FAULT_PASSTHROUGH | SIM_FAULT_NVLINK; /* how the machine is made */
         c->slow_ms = 0;
         c->fail_create_nth = 0;
         c->last_xid = 0;
@@ -120,14 +124,17 @@ static const struct {
     { "reset-required", SIM_FAULT_RESET_REQUIRED },
     { "destroy-lies", SIM_FAULT_DESTROY_LIES },
     { "hang", SIM_FAULT_HANG },
+    { "passthrough", SIM_FAULT_PASSTHROUGH },
+    { "nvlink", SIM_FAULT_NVLINK },
 };
 
 static int unknown_fault(const char *words, struct err *e)
 {
-    return err_set(e, -EINVAL,
-                   "no fault is called \"%.40s\"; there are lost, in-use, reset-required, "
-                   "create-fails:N, destroy-lies, slow:MS, hang, xid:N and none",
-                   words);
+    return err_set(
+        e, -EINVAL,
+        "no fault is called \"%.40s\"; there are lost, in-use, reset-required, "
+        "create-fails:N, destroy-lies, slow:MS, hang, passthrough, nvlink, xid:N and none",
+        words);
 }
 
 /* "word:N" with 1 <= N <= max. */

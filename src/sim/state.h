@@ -43,6 +43,8 @@ enum sim_fault {
     SIM_FAULT_RESET_REQUIRED = 1 << 2, /* mode changes stay pending until a reset */
     SIM_FAULT_DESTROY_LIES = 1 << 3,   /* destroying says SUCCESS and leaves the instance */
     SIM_FAULT_HANG = 1 << 4,           /* calls block until the fault is cleared */
+    SIM_FAULT_PASSTHROUGH = 1 << 5,    /* a guest's card: a reset does nothing, a reboot does */
+    SIM_FAULT_NVLINK = 1 << 6,         /* linked: reset only together with all that have this */
 };
 
 struct sim_card {
@@ -115,7 +117,7 @@ int sim_card_set_mig(struct sim_state *st, const struct sim_board *boards, uint3
 /*
  * A reset: instances and faults that a reset mends (lost, reset-required) are
  * gone, the pending MIG mode becomes current. -EBUSY while `busy` or the
- * in-use fault is set; nothing changes then.
+ * in-use fault is set, -EOPNOTSUPP in a guest; nothing changes then.
  */
 int sim_card_reset(struct sim_state *st, uint32_t card, bool busy);
 
@@ -132,7 +134,7 @@ void sim_reload(struct sim_state *st, const struct sim_board *boards);
 /*
  * Puts a fault on a card, in the words of `divvy-sim fault`: "lost", "in-use",
  * "reset-required", "create-fails:N", "destroy-lies", "slow:MS", "hang",
- * "xid:N" (an event; 79 also loses the card, as its meaning is that the card
+ * "passthrough", "nvlink", "xid:N" (an event; 79 also loses the card, as its meaning is that the card
  * has fallen off the bus), "none" (clears all of them). -EINVAL with a text
  * that lists these.
  */

@@ -126,6 +126,20 @@ static void the_nth_create_fails_once(void **state)
     assert_false(sim_create_fails(&st.cards[AMPERE]));
 }
 
+static void a_guests_card_turns_with_a_reboot_and_not_with_a_reset(void **state)
+{
+    (void)state;
+    assert_int_equal(sim_fault_set(&st, AMPERE, "passthrough", NULL), 0);
+    assert_int_equal(sim_card_set_mig(&st, boards, AMPERE, !st.cards[AMPERE].mig_current, false),
+                     -EINPROGRESS);
+    bool wanted = st.cards[AMPERE].mig_pending;
+    assert_int_equal(sim_card_reset(&st, AMPERE, false), -EOPNOTSUPP);
+    assert_true(st.cards[AMPERE].mig_current != wanted);
+    sim_reboot(&st, boards);
+    assert_int_equal(st.cards[AMPERE].mig_current, wanted);
+    assert_int_equal(st.cards[AMPERE].faults, SIM_FAULT_PASSTHROUGH);
+}
+
 static void faults_have_a_small_language(void **state)
 {
     (void)state;
@@ -206,6 +220,7 @@ int main(void)
         cmocka_unit_test_setup(a_reload_loses_instances_and_mends_nothing, start_anew),
         cmocka_unit_test_setup(incarnations_go_on_after_a_reboot, start_anew),
         cmocka_unit_test_setup(the_nth_create_fails_once, start_anew),
+        cmocka_unit_test_setup(a_guests_card_turns_with_a_reboot_and_not_with_a_reset, start_anew),
         cmocka_unit_test_setup(faults_have_a_small_language, start_anew),
         cmocka_unit_test_setup(an_xid_is_an_event_and_79_loses_the_card, start_anew),
         cmocka_unit_test(names_come_out_as_the_standards_say),

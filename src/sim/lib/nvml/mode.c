@@ -107,6 +107,16 @@ NVML(nvmlDeviceGetDisplayMode, nvmlDevice_t device, unsigned int *mode)
 }
 NVML_ALSO(nvmlDeviceGetDisplayMode, nvmlDeviceGetDisplayActive);
 
-/* No virtualisation: NVML_GPU_VIRTUALIZATION_MODE_NONE is 0. */
-NVML_ALSO(nvmlDeviceGetDisplayMode, nvmlDeviceGetVirtualizationMode);
 NVML_ALSO(nvmlDeviceGetDisplayMode, nvmlDeviceGetAccountingMode);
+
+static nvmlReturn_t ask_virtualization(const struct view *v, unsigned int *ret)
+{
+    *ret = v->card.faults & SIM_FAULT_PASSTHROUGH ? NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH
+                                                  : NVML_GPU_VIRTUALIZATION_MODE_NONE;
+    return NVML_SUCCESS;
+}
+
+NVML(nvmlDeviceGetVirtualizationMode, nvmlDevice_t device, unsigned int *mode)
+{
+    return view_parent_number(device, mode, ask_virtualization);
+}
