@@ -26,6 +26,7 @@ void apply_done(struct apply *a)
 {
     plan_done(&a->plan);
     plan_done(&a->back);
+    plan_done(&a->aside);
 }
 
 /* The step of the list that the machine is at; NULL when it is over. */
@@ -166,6 +167,37 @@ static void want_reset(struct apply *a, const struct step *done)
     a->reset_next = true;
 }
 
+/* The present mode step is stored; it and what follows on its card is for later. */
+static void set_aside(struct apply *a, const struct step *done, const char *text)
+{
+    struct step *s = present(a);
+    size_t keep = a->at + 1;
+    if (done && !a->reset_next)
+        *s = *done;
+    plan_add_step(&a->aside, s);
+    for (size_t i = keep; i < a->plan.count; i++) {
+        struct step *later = &a->plan.steps[i];
+        if (strcmp(later->card_uuid, s->card_uuid) == 0)
+            plan_add_step(&a->aside, later);
+        else
+            a->plan.steps[keep++] = *later;
+    }
+    a->plan.count = keep;
+    (void)snprintf(a->reboot, sizeof a->reboot, "%s", text ? text : "");
+    a->reset_next = false;
+    if (++a->at == a->plan.count)
+        a->state = APPLY_DONE;
+}
+
+static bool goes_aside(const struct apply *a, const struct step *s, int code)
+{
+    if (a->state != APPLY_GOING)
+        return false;
+    return (a->resets == APPLY_RESET_NEVER && code == -EAGAIN && is_mode(s)) ||
+           (a->resets == APPLY_RESET_OR_ASIDE && code == -ENOTSUP && s->kind == STEP_RESET &&
+            a->reset_next);
+}
+
 void apply_result(struct apply *a, int code, const struct step *done, const char *text)
 {
     const struct step *s = apply_next(a);
@@ -176,6 +208,8 @@ void apply_result(struct apply *a, int code, const struct step *done, const char
         step_done(a, done);
     else if (undone_already(a, s, code))
         step_done(a, NULL);
+    else if (goes_aside(a, s, code))
+        set_aside(a, done, text);
     else if (code == -EAGAIN && is_mode(s))
         want_reset(a, done);
     else if (a->state == APPLY_GOING)

@@ -28,7 +28,10 @@ with it. A
  * undone too, as if it had been done.
  *
  * A mode change that stays pending (-EAGAIN) is no failure: the machine puts a
- * STEP_RESET of that card next, by itself. Before it hands out a mode or reset
+ * STEP_RESET of that card next, by itself. Where no reset works (-ENOTSUP: a
+ * virtual machine), or none is wanted now, the rest of that card's steps can be
+ * set aside (`resets`) for after a reboot, and the other cards go on:
+ * apply/reboot.h keeps what was set aside. Before it hands out a mode or reset
  * step whoever else holds NVML must let go of it (driver_child_ask_release).
  */
 #ifndef DIVVY_APPLY_APPLY_H
@@ -45,11 +48,19 @@ enum apply_state {
     APPLY_STUCK,       /* one failed, and not everything could be undone: `stuck` says what */
 };
 
+/* What to do with a mode that waits for a reset. */
+enum apply_resets {
+    APPLY_RESET_MUST = 0, /* reset; that none works is a failure like any other */
+    APPLY_RESET_OR_ASIDE, /* reset; where none works, the card is set aside */
+    APPLY_RESET_NEVER,    /* somebody else does it later: the card is set aside */
+};
+
 struct apply {
     enum apply_state state;
-    struct plan plan; /* what was asked; steps before `at` are done, with gi, ci and uuid */
-    size_t at;        /* of plan, while going: the next one */
-    struct plan back; /* what undoes it, first to be done first */
+    enum apply_resets resets; /* set between apply_init and the journal */
+    struct plan plan;         /* what was asked; steps before `at` are done, with gi, ci and uuid */
+    size_t at;                /* of plan, while going: the next one */
+    struct plan back;         /* what undoes it, first to be done first */
     size_t back_at;
     bool under_way;             /* the present step was begun and nothing came of it yet */
     struct step reset;          /* while reset_next */
@@ -57,6 +68,9 @@ struct apply {
     int code;                   /* of the step that failed; 0 */
     char failure[ERR_TEXT_MAX]; /* which step, and why */
     char stuck[ERR_TEXT_MAX];   /* what could not be undone, and why */
+    struct plan aside;          /* of each card that was set aside: its mode step, which is stored,
+                    and the steps that follow it */
+    char reboot[ERR_TEXT_MAX];  /* why, of the last of them; "" for none */
 };
 
 /* Copies the plan. An empty plan is APPLY_DONE at once. */

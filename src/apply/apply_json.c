@@ -17,6 +17,9 @@ json_t *apply_to_json(const struct apply *a)
     json_put_i64(j, "code", a->code);
     json_put_text(j, "failure", a->failure);
     json_put_text(j, "stuck", a->stuck);
+    json_put_u64(j, "resets", a->resets);
+    json_put(j, "aside", plan_to_json(&a->aside));
+    json_put_text(j, "reboot", a->reboot);
     return j;
 }
 
@@ -31,9 +34,12 @@ static enum apply_state read_state(struct fields *f)
     return APPLY_STUCK;
 }
 
-static int read_plans(struct apply *a, json_t *plan, json_t *back, json_t *reset, struct err *e)
+static int read_plans(struct apply *a, json_t *plan, json_t *back, json_t *aside, json_t *reset,
+                      struct err *e)
 {
     int code = plan_from_json(plan, &a->plan, e);
+    if (code == 0 && aside)
+        code = plan_from_json(aside, &a->aside, e);
     if (code == 0)
         code = plan_from_json(back, &a->back, e);
     if (code == 0 && reset)
@@ -63,9 +69,12 @@ int apply_from_json(json_t *j, struct apply *ret, struct err *e)
     a.code = (int)fields_i64(&f, "code", FIELD_OPTIONAL, INT32_MIN, 0, 0);
     fields_copy(&f, "failure", FIELD_OPTIONAL, a.failure, sizeof a.failure);
     fields_copy(&f, "stuck", FIELD_OPTIONAL, a.stuck, sizeof a.stuck);
+    a.resets = (enum apply_resets)fields_u64(&f, "resets", FIELD_OPTIONAL, 0, APPLY_RESET_NEVER, 0);
+    json_t *aside = fields_array(&f, "aside", FIELD_OPTIONAL, SIZE_MAX);
+    fields_copy(&f, "reboot", FIELD_OPTIONAL, a.reboot, sizeof a.reboot);
     int code = fields_close(&f, FIELDS_OPEN);
     if (code == 0)
-        code = read_plans(&a, plan, back, reset, e);
+        code = read_plans(&a, plan, back, aside, reset, e);
     if (code < 0)
         apply_done(&a);
     else

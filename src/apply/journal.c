@@ -64,6 +64,7 @@ int journal_create(const char *dir, const struct apply *a, struct journal **ret,
     struct journal *j = new_journal(take_fd(dirfd), take_fd(fd));
     json_t *line = json_object();
     json_put(line, "plan", plan_to_json(&a->plan));
+    json_put_u64(line, "resets", a->resets);
     int code = append(j, line, e);
     if (code == 0)
         code = file_sync_dir(j->dir, e);
@@ -109,19 +110,32 @@ static int play_result(json_t *line, struct apply *a, struct err *e)
     return code;
 }
 
+static int play_plan(json_t *line, struct apply *a, struct err *e)
+{
+    struct fields f;
+    AUTO(plan) struct plan p = PLAN_INIT;
+    if (!json_object_get(line, "plan"))
+        return err_set(e, -EINVAL, "it does not begin with a plan");
+    fields_open(&f, line, "journal line", e);
+    json_t *plan = fields_array(&f, "plan", FIELD_REQUIRED, SIZE_MAX);
+    uint64_t resets = fields_u64(&f, "resets", FIELD_OPTIONAL, 0, APPLY_RESET_NEVER, 0);
+    int code = fields_close(&f, FIELDS_OPEN);
+    if (code == 0)
+        code = plan_from_json(plan, &p, e);
+    if (code < 0)
+        return code;
+    apply_init(a, &p);
+    a->resets = (enum apply_resets)resets;
+    return 0;
+}
+
 /* One line into the machine; the first must be the plan. */
 static int play(json_t *line, struct apply *a, bool *begun, struct err *e)
 {
-    json_t *plan = json_object_get(line, "plan");
     if (!*begun) {
-        AUTO(plan) struct plan p = PLAN_INIT;
-        int code = plan ? plan_from_json(plan, &p, e)
-                        : err_set(e, -EINVAL, "it does not begin with a plan");
-        if (code < 0)
-            return code;
-        apply_init(a, &p);
-        *begun = true;
-        return 0;
+        int code = play_plan(line, a, e);
+        *begun = code == 0;
+        return code;
     }
     if (!apply_next(a))
         return err_set(e, -EINVAL, "it goes on after the last step");

@@ -147,17 +147,22 @@ int layout_work_plan(struct layout_work *w, const struct session *s)
     return STATUS_OK;
 }
 
-int layout_work_status(const struct layout_work *w)
+enum layout_verdict layout_work_worst(const struct layout_work *w)
 {
-    static const int statuses[] = {
-        STATUS_OK,      LAYOUT_STATUS_DIFFERS,    LAYOUT_STATUS_BUSY,   LAYOUT_STATUS_RESET,
-        STATUS_REFUSED, LAYOUT_STATUS_IMPOSSIBLE, LAYOUT_STATUS_INVALID
-    };
     enum layout_verdict worst = LAYOUT_AS_WANTED;
     for (size_t i = 0; i < w->inv.card_count; i++)
         if (w->wishes[i] && w->changes[i].verdict > worst)
             worst = w->changes[i].verdict;
-    return statuses[worst];
+    return worst;
+}
+
+int layout_work_status(const struct layout_work *w)
+{
+    static const int statuses[] = {
+        STATUS_OK,           LAYOUT_STATUS_DIFFERS, LAYOUT_STATUS_RESET,      LAYOUT_STATUS_BUSY,
+        LAYOUT_STATUS_RESET, STATUS_REFUSED,        LAYOUT_STATUS_IMPOSSIBLE, LAYOUT_STATUS_INVALID
+    };
+    return statuses[layout_work_worst(w)];
 }
 
 /* Compute instances are told of GPU instances that are there; the file knows them of all. */
@@ -380,6 +385,7 @@ static int plan(struct session *s, const struct layout_call *call)
         status = layout_work_plan(&w, s);
     if (status != STATUS_OK)
         return status;
+    layout_work_find_reboots(&w, s);
     layout_work_find_holders(&w);
     if (s->json) {
         auto_json json_t *j = layout_json(&w);

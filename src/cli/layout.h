@@ -5,6 +5,7 @@
 #ifndef DIVVY_CLI_LAYOUT_H
 #define DIVVY_CLI_LAYOUT_H
 
+#include "apply/reboot.h"
 #include "cli/verb.h"
 #include "config/layout.h"
 #include "driver/holders.h"
@@ -57,9 +58,18 @@ int layout_work_plan(struct layout_work *w, const struct session *s);
  * a mode change needs the card to itself and somebody has it open, its verdict becomes busy, too.
  */
 void layout_work_find_holders(struct layout_work *w);
+/*
+ * Gives the verdict LAYOUT_NEEDS_REBOOT to cards whose MIG mode is stored as the wish wants it and
+ * was found to wait for a reboot. The second takes what is kept from the file, where this user may
+ * read it.
+ */
+void layout_work_mark_reboots(struct layout_work *w, const struct reboot *r);
+void layout_work_find_reboots(struct layout_work *w, const struct session *s);
 /* A user's name for messages; NULL: not known. */
 const char *layout_user_name(uid_t uid, void *arg);
 
+/* The worst verdict of all cards with a wish. */
+enum layout_verdict layout_work_worst(const struct layout_work *w);
 /* What the worst card asks for: of LAYOUT_STATUS_…, STATUS_REFUSED, STATUS_OK. */
 int layout_work_status(const struct layout_work *w);
 

@@ -8,29 +8,15 @@
 #include <unistd.h>
 
 #include "apply/journal.h"
-#include "apply/lock.h"
 #include "base/file.h"
 #include "cli/cards.h"
 #include "cli/holders.h"
-#include "cli/layout.h"
+#include "cli/layout_apply.h"
 #include "model/address.h"
 
 #define LOOK_AGAIN_S 1 /* --wait */
 
-/* Everything that is open while cards are changed. */
-struct applying {
-    struct session *session;
-    const struct layout_call *call;
-    struct layout_work work;
-    struct driver *driver;
-    char *root;
-    char *state; /* where the journal lies */
-    struct card_lock *locks;
-    size_t lock_count;
-    size_t changed; /* cards that were done */
-};
-
-static void applying_done(struct applying *a)
+void applying_done(struct applying *a)
 {
     driver_close(a->driver);
     for (size_t i = 0; i < a->lock_count; i++)
@@ -38,6 +24,7 @@ static void applying_done(struct applying *a)
     free(a->locks);
     free(a->root);
     free(a->state);
+    reboot_done(&a->reboot);
     layout_work_done(&a->work);
 }
 
@@ -50,7 +37,7 @@ static int status_of(const struct session *s, const struct err *e)
     return e->code == -EAGAIN ? LAYOUT_STATUS_RESET : status;
 }
 
-static int no_daemon(const struct session *s)
+int applying_alone(const struct session *s)
 {
     struct client *c = NULL;
     struct err e = ERR_INIT;
@@ -66,7 +53,7 @@ static int no_daemon(const struct session *s)
     return STATUS_REFUSED;
 }
 
-static int look(struct applying *a)
+int applying_look(struct applying *a)
 {
     AUTO(snapshot) struct snapshot snapshot = SNAPSHOT_INIT;
     struct err e = ERR_INIT;
@@ -78,12 +65,25 @@ static int look(struct applying *a)
     if (holders_mark(a->root, &a->work.inv, &e) < 0)
         return verb_fail(a->session, &e);
     int status = layout_work_plan(&a->work, a->session);
-    if (status == STATUS_OK)
-        layout_work_find_holders(&a->work);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    layout_work_mark_reboots(&a->work, &a->reboot);
+    layout_work_find_holders(&a->work);
+    return STATUS_OK;
 }
 
 /* ---- a change that was cut short ---- */
+
+/* What was set aside is kept before the journal goes that knows of it, too. */
+static int keep_aside(struct applying *a, const struct apply *change, struct err *e)
+{
+    if (change->state != APPLY_DONE || !change->aside.count)
+        return 0;
+    reboot_add(&a->reboot, &change->aside);
+    if (change->resets == APPLY_RESET_OR_ASIDE)
+        verb_note("%s", change->reboot);
+    return reboot_save(a->state, &a->reboot, e);
+}
 
 static int finish(struct applying *a, struct journal *take_journal, struct apply *change,
                   struct err *e)
@@ -98,6 +98,11 @@ static int finish(struct applying *a, struct journal *take_journal, struct apply
         journal_close(take_journal);
         return r;
     }
+    int kept = keep_aside(a, change, r < 0 ? NULL : e);
+    if (kept < 0) {
+        journal_close(take_journal);
+        return r < 0 ? r : kept;
+    }
     int removed = journal_finish(take_journal, r < 0 ? NULL : e);
     return r < 0 ? r : removed;
 }
@@ -105,7 +110,7 @@ static int finish(struct applying *a, struct journal *take_journal, struct apply
 static int lock(struct applying *a, const char *uuid, struct err *e)
 {
     a->locks[a->lock_count] = (struct card_lock)CARD_LOCK_INIT;
-    int r = card_lock_take(&a->locks[a->lock_count], NULL, uuid, "divvy layout apply", e);
+    int r = card_lock_take(&a->locks[a->lock_count], NULL, uuid, a->who, e);
     a->lock_count += r == 0;
     return r;
 }
@@ -183,27 +188,31 @@ static int lock_cards(struct applying *a)
     return STATUS_OK;
 }
 
-static int start(struct applying *a)
+int applying_open(struct applying *a)
 {
     struct err e = ERR_INIT;
     a->root = client_root(a->session->root);
     a->state = file_under(a->root, "/var/lib/divvy");
     if (cards_open_driver(&a->driver, &e) < 0)
         return verb_fail(a->session, &e);
-    int status = look(a);
+    int status = applying_look(a);
     if (status == STATUS_OK)
         status = lock_cards(a);
     if (status == STATUS_OK && file_mkdirs(a->state, 0755, &e) < 0)
         status = verb_fail(a->session, &e);
+    if (status == STATUS_OK && reboot_load(a->state, &a->reboot, &e) < 0)
+        status = verb_fail(a->session, &e);
     if (status == STATUS_OK)
         status = resume(a);
-    return status == STATUS_OK ? look(a) : status; /* as it is under the locks */
+    if (status == STATUS_OK)
+        status = applying_look(a); /* as it is under the locks */
+    return status == STATUS_OK ? applying_go_on(a) : status;
 }
 
 /* Nothing is begun while any card's wish can never be. */
-static bool is_refused(int status)
+static bool is_refused(const struct layout_work *w)
 {
-    return status != STATUS_OK && status != LAYOUT_STATUS_DIFFERS && status != LAYOUT_STATUS_BUSY;
+    return layout_work_worst(w) > LAYOUT_BUSY;
 }
 
 static void collect(const struct applying *a, struct plan *ret, size_t *ret_cards,
@@ -251,20 +260,36 @@ static int agree(const struct applying *a, uint32_t destroyed, uint32_t moved, b
     return STATUS_REFUSED;
 }
 
-static int carry_out(struct applying *a, const struct plan *p)
+static size_t aside_count(const struct apply *change)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < change->aside.count; i++)
+        n += change->aside.steps[i].kind == STEP_MIG_ON ||
+             change->aside.steps[i].kind == STEP_MIG_OFF;
+    return n;
+}
+
+int applying_carry_out(struct applying *a, const struct plan *p, size_t *ret_aside)
 {
     struct err e = ERR_INIT;
     struct apply change;
     struct journal *j = NULL;
     apply_init(&change, p);
+    change.resets = a->resets;
     int r = journal_create(a->state, &change, &j, &e);
     if (r == 0)
         r = apply_run(&change, a->driver, j, &e);
-    if (j && apply_next(&change))
-        journal_close(j); /* the journal could not be written: the next start goes on */
-    else if (j)
+    bool over = j && !apply_next(&change);
+    if (over && keep_aside(a, &change, r < 0 ? NULL : &e) < 0) {
+        over = false;
+        r = r < 0 ? r : e.code;
+    }
+    if (over)
         r = journal_finish(j, r < 0 ? NULL : &e) < 0 && r == 0 ? e.code : r;
+    else
+        journal_close(j); /* it could not be written: the next start goes on */
     bool reset = change.reset.kind == STEP_RESET && change.state != APPLY_DONE;
+    *ret_aside = aside_count(&change);
     apply_done(&change);
     if (r == 0)
         return STATUS_OK;
@@ -285,7 +310,7 @@ static void draw(const struct applying *a)
 static int change_now(struct applying *a)
 {
     AUTO(plan) struct plan p = PLAN_INIT;
-    size_t cards = 0;
+    size_t cards = 0, aside = 0;
     uint32_t destroyed = 0, moved = 0;
     bool turns = false;
     collect(a, &p, &cards, &destroyed, &moved, &turns);
@@ -293,10 +318,10 @@ static int change_now(struct applying *a)
         return STATUS_OK;
     int status = agree(a, destroyed, moved, turns);
     if (status == STATUS_OK)
-        status = carry_out(a, &p);
+        status = applying_carry_out(a, &p, &aside);
     if (status == STATUS_OK)
-        a->changed += cards;
-    return status == STATUS_OK ? look(a) : status;
+        a->changed += cards - aside;
+    return status == STATUS_OK ? applying_look(a) : status;
 }
 
 static void add_result(const struct applying *a, struct text *t)
@@ -324,14 +349,17 @@ static int report(const struct applying *a)
         if (left == STATUS_OK && a->changed)
             add_result(a, &t);
         text_addf(&t, "%s\n",
-                  left != STATUS_OK ? "Not all of it is done: the others are in use."
-                  : a->changed      ? "Done."
-                                    : "All is as wanted; nothing was changed.");
+                  left == LAYOUT_STATUS_RESET
+                      ? "Not all of it is done: a reboot is needed, and the "
+                        "rest follows by itself at the next apply after it."
+                  : left != STATUS_OK ? "Not all of it is done: the others are in use."
+                  : a->changed        ? "Done."
+                                      : "All is as wanted; nothing was changed.");
         printed = verb_print(&t);
     }
     if (printed != STATUS_OK || left == STATUS_OK)
         return printed;
-    return a->changed ? LAYOUT_STATUS_PARTIAL : left;
+    return a->changed && left == LAYOUT_STATUS_BUSY ? LAYOUT_STATUS_PARTIAL : left;
 }
 
 static int wait_and_change(struct applying *a)
@@ -342,7 +370,7 @@ static int wait_and_change(struct applying *a)
            layout_work_status(&a->work) == LAYOUT_STATUS_BUSY) {
         driver_release(a->driver);     /* whoever waits must not hold a card himself */
         (void)nanosleep(&pause, NULL); /* woken early: looked early */
-        status = look(a);
+        status = applying_look(a);
         if (status == STATUS_OK)
             status = change_now(a);
     }
@@ -351,19 +379,22 @@ static int wait_and_change(struct applying *a)
 
 int layout_apply(struct session *s, const struct layout_call *call)
 {
-    AUTO(applying) struct applying a = { .session = s, .call = call };
+    AUTO(applying)
+    struct applying a = {
+        .session = s, .call = call, .who = "divvy layout apply", .resets = APPLY_RESET_OR_ASIDE
+    };
     int status = layout_work_read(&a.work, s, call);
     if (status == STATUS_OK)
         status = layout_work_choose(&a.work, s, call);
     if (status == STATUS_OK)
-        status = no_daemon(s);
+        status = applying_alone(s);
     if (status == STATUS_OK)
-        status = start(&a);
+        status = applying_open(&a);
     if (status != STATUS_OK)
         return status;
     draw(&a);
     status = layout_work_status(&a.work);
-    if (is_refused(status)) {
+    if (is_refused(&a.work)) {
         if (s->json)
             (void)report(&a); /* the status says more */
         verb_note("nothing was changed");

@@ -94,8 +94,9 @@ static void draw_refusal(struct drawing *d, const struct layout_change *ch)
     text_add(&t, ch->why);
     if (ch->nearest[0])
         text_addf(&t, ". What fits: %s", ch->nearest);
+    bool passes = ch->verdict == LAYOUT_BUSY || ch->verdict == LAYOUT_NEEDS_REBOOT;
     row(d, ch->verdict == LAYOUT_BUSY ? "wait" : layout_verdict_word(ch->verdict),
-        ch->verdict == LAYOUT_BUSY ? COLOUR_WAIT : COLOUR_BAD, t.buf);
+        passes ? COLOUR_WAIT : COLOUR_BAD, t.buf);
 }
 
 /* Who is on it, one a line, and what else holds it. */

@@ -51,7 +51,8 @@ void layout_work_find_holders(struct layout_work *w)
     for (size_t i = 0; i < w->inv.card_count; i++) {
         const struct inventory_card *c = &w->inv.cards[i];
         struct layout_change *ch = &w->changes[i];
-        bool turns = w->wishes[i] && ch->turn >= 0 && ch->verdict <= LAYOUT_BUSY;
+        bool turns = w->wishes[i] && ch->turn >= 0 &&
+                     (ch->verdict == LAYOUT_TO_DO || ch->verdict == LAYOUT_BUSY);
         if (turns)
             holders_find(NULL, &c->card, NOT_AN_INSTANCE, &w->holders[i]);
         else if (w->wishes[i] && ch->verdict == LAYOUT_BUSY)

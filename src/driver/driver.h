@@ -113,7 +113,8 @@ int driver_snapshot(struct driver *d, const struct driver_skip *skip, size_t ski
  *   -EACCES  this needs root, or access to the mig/config capability
  *   -ENODEV  the card is lost, or not there
  *   -ENXIO   an instance is to be made, and MIG is off
- *   -ENOTSUP the card cannot do that (no MIG, unknown profile)
+ *   -ENOTSUP the card cannot do that (no MIG, unknown profile). RESET: no reset
+ *            works here, as in a virtual machine; a reboot does what it would do
  *   -EAGAIN  MIG_ON, MIG_OFF: stored, and needs a STEP_RESET to become current.
  *            `ret_done` is filled. Others: the driver wants a reset first.
  *   -EIO     the driver claims what is not so, or answers something unknown:

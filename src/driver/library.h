@@ -51,6 +51,7 @@
     F(nvmlDeviceGetConfComputeMemSizeInfo, (nvmlDevice_t, void *))                                 \
     F(nvmlDeviceGetMigMode, (nvmlDevice_t, U *, U *))                                              \
     F(nvmlDeviceSetMigMode, (nvmlDevice_t, U, nvmlReturn_t *))                                     \
+    F(nvmlDeviceGetVirtualizationMode, (nvmlDevice_t, U *))                                        \
     F(nvmlDeviceGetGpuInstanceProfileInfo, (nvmlDevice_t, U, nvmlGpuInstanceProfileInfo_t *))      \
     F(nvmlDeviceGetGpuInstanceProfileInfoV, (nvmlDevice_t, U, void *))                             \
     F(nvmlDeviceGetGpuInstancePossiblePlacements,                                                  \

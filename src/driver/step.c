@@ -40,19 +40,24 @@ static int refuse_words(const struct doing *w, int number, struct err *e, const 
     return err_set(e, number, "cannot %s: %s", what.buf, why);
 }
 
-/* In use, with everybody who can be found there. */
-static int refuse_busy(const struct doing *w, uint32_t gi, struct err *e)
+static void find_holders(const struct doing *w, uint32_t gi, struct holders *ret)
 {
     struct card c = { .uuid = "", .minor = UINT32_MAX };
-    AUTO(holders) struct holders h = HOLDERS_INIT;
-    AUTO(text) struct text why = TEXT_INIT;
     (void)driver_add_processes(w->d, w->dev, &c);
     if (w->lib->nvmlDeviceGetMinorNumber &&
         w->lib->nvmlDeviceGetMinorNumber(w->dev, &c.minor) != NVML_SUCCESS)
         c.minor = UINT32_MAX;
-    holders_find(w->d->driver_root, &c, gi, &h);
-    holders_add_sentence(&why, &h, NULL, NULL);
+    holders_find(w->d->driver_root, &c, gi, ret);
     card_done(&c);
+}
+
+/* In use, with everybody who can be found there. */
+static int refuse_busy(const struct doing *w, uint32_t gi, struct err *e)
+{
+    AUTO(holders) struct holders h = HOLDERS_INIT;
+    AUTO(text) struct text why = TEXT_INIT;
+    find_holders(w, gi, &h);
+    holders_add_sentence(&why, &h, NULL, NULL);
     auto_free char *words =
         h.count ? text_fmt("it is in use by %s", why.buf)
                 : text_fmt("it is in use by something that the driver does not list%s%s",
@@ -326,24 +331,80 @@ static int turn_mig(struct doing *w, unsigned int mode, struct err *e)
     return refuse_words(w, -EIO, e, "the driver says that it did, and the mode is as before");
 }
 
-static int reset_card(struct doing *w, struct err *e)
+static bool is_a_guest(const struct doing *w)
+{
+    unsigned int mode = NVML_GPU_VIRTUALIZATION_MODE_NONE;
+    return w->lib->nvmlDeviceGetVirtualizationMode &&
+           w->lib->nvmlDeviceGetVirtualizationMode(w->dev, &mode) == NVML_SUCCESS &&
+           (mode == NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH ||
+            mode == NVML_GPU_VIRTUALIZATION_MODE_VGPU);
+}
+
+/* Where the links are known, by PCI address; those behind switches are not told apart. */
+static void add_peers(struct text *t, const struct known_card *k)
+{
+    for (uint32_t i = 0; i < k->link_count; i++)
+        text_addf(t, "%s%s", i ? ", " : " (its NVLink peers: ", k->links[i].bus_id);
+    if (k->link_count)
+        text_add(t, ")");
+    else if (k->switch_links)
+        text_add(t, " (its NVLinks go to switches, and so to all cards on them)");
+}
+
+static int refuse_reset(const struct doing *w, bool guest, const struct err *why, struct err *e)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    if (guest || strcasestr(why->text, "not supported")) {
+        text_addf(&t,
+                  "no reset works here%s, so it needs a reboot of this machine; the command said: "
+                  "%s",
+                  guest ? " in a virtual machine" : "", why->text);
+        return refuse_words(w, -ENOTSUP, e, t.buf);
+    }
+    if (strcasestr(why->text, "nvlink")) {
+        text_add(&t, "the driver resets it only together with the cards that NVLink connects it "
+                     "to");
+        add_peers(&t, w->known);
+        text_addf(&t,
+                  ", and those are not touched for it; when nobody uses any of them, give all of "
+                  "them to the reset command at once. It said: %s",
+                  why->text);
+        return refuse_words(w, -EBUSY, e, t.buf);
+    }
+    AUTO(holders) struct holders h = HOLDERS_INIT;
+    find_holders(w, NOT_AN_INSTANCE, &h);
+    holders_add_sentence(&t, &h, NULL, NULL);
+    return err_set(e, why->code, "%s%s%s", why->text, t.len ? "; on it: " : "", t.buf);
+}
+
+/* That the mode still waits is how a guest's reset fails that claims to have worked. */
+static int read_back_reset(struct doing *w, struct err *e)
 {
     unsigned int now, pending;
-    char uuid[CARD_UUID_SIZE];
+    if (mode_of(w, &now, &pending, NULL) == 0 && now != pending)
+        return refuse_words(w, -ENOTSUP, e,
+                            "the reset command says that it did, and the MIG mode still waits: no "
+                            "reset works here, so it needs a reboot of this machine");
+    return 0;
+}
+
+static int reset_card(struct doing *w, struct err *e)
+{
     char bus_id[CARD_BUS_ID_SIZE];
-    memcpy(uuid, w->s.card_uuid, sizeof uuid);
+    struct err failed = ERR_INIT;
+    bool guest = is_a_guest(w);
     memcpy(bus_id, w->known->bus_id, sizeof bus_id);
     driver_release(w->d);
-    int code = driver_run_reset(w->d, uuid, bus_id, e);
-    int back = driver_ready(w->d, code < 0 ? NULL : e);
-    if (code < 0 || back < 0)
-        return code < 0 ? code : back;
-    nvmlReturn_t r = w->lib->nvmlDeviceGetHandleByUUID(uuid, &w->dev);
+    int code = driver_run_reset(w->d, w->s.card_uuid, bus_id, &failed);
+    int back = driver_ready(w->d, e);
+    if (back < 0)
+        return back;
+    /* Another driver may have come, and forgotten what was known. */
+    w->known = driver_know(w->d, w->s.card_uuid, bus_id);
+    nvmlReturn_t r = w->lib->nvmlDeviceGetHandleByUUID(w->s.card_uuid, &w->dev);
     if (r != NVML_SUCCESS)
         return refuse(w, r, e);
-    if (mode_of(w, &now, &pending, NULL) == 0 && now != pending)
-        return refuse_words(w, -EIO, e, "it was reset, and its MIG mode still waits for a reset");
-    return 0;
+    return code < 0 ? refuse_reset(w, guest, &failed, e) : read_back_reset(w, e);
 }
 
 static int find_card(struct doing *w, struct err *e)

@@ -9,8 +9,10 @@
 #include "model/address.h"
 #include "plan/wanted.h"
 
-static const char *const verdict_words[] = { "as wanted",   "to do",      "busy",   "needs reset",
-                                             "unreachable", "impossible", "invalid" };
+static const char *const verdict_words[] = {
+    "as wanted",   "to do",       "needs reboot", "busy",
+    "needs reset", "unreachable", "impossible",   "invalid"
+};
 static const char *const fate_words[] = { "keep", "destroy", "create", "move away", "move here" };
 
 const char *layout_verdict_word(enum layout_verdict v)

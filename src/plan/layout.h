@@ -23,12 +23,14 @@
 /* From best to worst. */
 enum layout_verdict {
     LAYOUT_AS_WANTED = 0,
-    LAYOUT_TO_DO,       /* `steps` leads there now */
-    LAYOUT_BUSY,        /* somebody is in the way: `why` says who */
-    LAYOUT_NEEDS_RESET, /* the card asks for a reset before anything else */
-    LAYOUT_UNREACHABLE, /* lost, or not to be opened */
-    LAYOUT_IMPOSSIBLE,  /* no arrangement on an empty card of this board holds it */
-    LAYOUT_INVALID,     /* the board has no such profile, place or MIG at all */
+    LAYOUT_TO_DO,        /* `steps` leads there now */
+    LAYOUT_NEEDS_REBOOT, /* its mode is stored and waits for a reboot (apply/reboot.h); never a
+                            plan's answer, which knows only the card */
+    LAYOUT_BUSY,         /* somebody is in the way: `why` says who */
+    LAYOUT_NEEDS_RESET,  /* the card asks for a reset before anything else */
+    LAYOUT_UNREACHABLE,  /* lost, or not to be opened */
+    LAYOUT_IMPOSSIBLE,   /* no arrangement on an empty card of this board holds it */
+    LAYOUT_INVALID,      /* the board has no such profile, place or MIG at all */
 };
 
 enum layout_fate { FATE_KEEP = 0, FATE_DESTROY, FATE_CREATE, FATE_MOVE_AWAY, FATE_MOVE_HERE };

@@ -286,6 +286,91 @@ def test_a_reset_that_fails_leaves_all_as_it_was(box, machine):
     assert [card["mig_now"] for card in box.divvy.json("gpus")["cards"]] == [False, False]
 
 
+def counting_reset(box):
+    """The reset command, which notes what it was called with; and the notes."""
+    told = box.folder / "resets"
+    script = box.folder / "reset"
+    script.write_text(f"#!/bin/sh\necho $1 >> {told}\n"
+                      f"exec {harness.PROGRAMS / 'divvy-sim'} reset $1\n")
+    script.chmod(0o755)
+    told.touch()
+    return {"DIVVY_RESET_COMMAND": f"{script} {{uuid}}"}, told
+
+
+def modes(box):
+    return [(card["mig_now"], card["mig_pending"]) for card in box.divvy.json("gpus")["cards"]]
+
+
+@pytest.mark.smoke
+def test_where_no_reset_works_a_reboot_is_asked_for_once(box, machine):
+    """A guest's card: the mode is stored, the other card is done, and the rest follows."""
+    machine.sim("fault", "gpu0", "passthrough")
+    reset, told = counting_reset(box)
+    done = apply(box, LAB, status=RESET, env=reset)
+    assert "no reset works here in a virtual machine" in done.stderr
+    assert "needs a reboot of this machine" in done.stderr and "not supported" in done.stderr
+    assert len(places(box)) == 3 and modes(box) == [(False, True), (True, True)]
+    assert len(told.read_text().split()) == 1
+
+    done = apply(box, LAB, status=RESET, env=reset)  # asked for already: not touched
+    assert "needs reboot" in done.stdout and "needs a reboot" not in done.stderr
+    assert len(told.read_text().split()) == 1 and modes(box)[0] == (False, True)
+    assert layout(box, "plan", LAB, check=False).returncode == RESET
+
+    machine.sim("reboot")
+    done = apply(box, "cards:\n- {card: gpu1, slices: {1g.10gb: 7}}\n", env=reset)  # not gpu0
+    assert "the reboot that an earlier change waited for has come" in done.stderr
+    assert [p for p in places(box) if p.startswith("gpu0")] == [
+        "gpu0/1g.10gb@2", "gpu0/1g.10gb@3", "gpu0/2g.20gb@0", "gpu0/3g.40gb@4"]
+    assert not (box.divvy.root / "var/lib/divvy/reboot.json").exists()
+    assert len(told.read_text().split()) == 1
+
+
+def test_a_stored_mode_is_not_turned_back_behind_anybodys_back(box, machine):
+    """After the ask another wish for the other card leaves it; to take it back must be said."""
+    machine.sim("fault", "gpu0", "passthrough")
+    apply(box, LAB, status=RESET)
+    done = apply(box, "cards:\n- {card: gpu1, mode: whole}\n")
+    assert "gpu0 still waits for a reboot" in done.stderr
+    assert modes(box) == [(False, True), (False, False)]
+    apply(box, "cards:\n- {card: gpu0, mode: whole}\n")
+    assert modes(box)[0] == (False, False)
+    done = apply(box, "cards:\n- {card: gpu1, mode: whole}\n")
+    assert "waits for a reboot" not in done.stderr
+
+
+def test_a_reset_that_claims_to_have_worked_is_found_out(box, machine):
+    machine.sim("fault", "gpu0", "reset-required")
+    done = apply(box, "cards:\n- {card: gpu0, slices: [7g.80gb]}\n", status=RESET,
+                 env={"DIVVY_RESET_COMMAND": "true"})
+    assert "the MIG mode still waits" in done.stderr and modes(box)[0] == (False, True)
+
+
+def test_nvlink_peers_are_named_and_left_alone(box, machine):
+    for card in ("gpu0", "gpu1"):
+        machine.sim("fault", card, "nvlink")
+    machine.sim("fault", "gpu0", "reset-required")
+    reset, told = counting_reset(box)
+    apply(box, "cards:\n- {card: gpu1, slices: [7g.80gb]}\n")
+    before = slices(box)
+    peer = box.divvy.json("gpus")["cards"][1]["uuid"]
+    done = apply(box, "cards:\n- {card: gpu0, slices: [7g.80gb]}\n", status=RESET, env=reset)
+    assert "NVLink" in done.stderr and f"gpu1 {peer}" in done.stderr
+    assert slices(box) == before and modes(box)[0] == (False, False)
+    assert len(told.read_text().split()) == 1
+
+
+def test_who_keeps_a_reset_from_working_is_named(box, machine):
+    machine.sim("fault", "gpu0", "reset-required")
+    daemon = opener(box, "nvidia-persistenced", "nvidia0")
+    try:
+        done = apply(box, "cards:\n- {card: gpu0, slices: [7g.80gb]}\n", status=RESET,
+                     env={"DIVVY_RESET_COMMAND": "false"})
+        assert f"pid {daemon.pid} nvidia-persiste" in done.stderr
+    finally:
+        end(daemon)
+
+
 def test_moving_what_is_idle_must_be_allowed(box, machine):
     apply(box, "cards:\n- {card: gpu0, slices: [1g.10gb@0]}\n")
     wish = "cards:\n- {card: gpu0, slices: [1g.10gb, 4g.40gb]}\n"

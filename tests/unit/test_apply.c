@@ -10,6 +10,7 @@
 
 #include "apply/apply.h"
 #include "apply/journal.h"
+#include "apply/reboot.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "boards.h"
@@ -290,6 +291,108 @@ static void test_a_reset_that_fails_takes_the_pending_mode_back(void **state)
     assert_as_before(w);
 }
 
+/* gpu1's mode stays pending and no reset works there. */
+static void run_aside(struct world *w, struct apply *a, int reset_code)
+{
+    const struct step *s;
+    while ((s = apply_next(a))) {
+        struct step done = *s;
+        apply_begin(a);
+        if (s->kind == STEP_MIG_ON)
+            apply_result(a, -EAGAIN, &done, "it waits");
+        else if (s->kind == STEP_RESET)
+            apply_result(a, reset_code, NULL, "no reset works here");
+        else {
+            carry_out(w, s, &done);
+            apply_result(a, 0, &done, NULL);
+        }
+        restart(a);
+    }
+}
+
+static void test_a_card_whose_reset_cannot_be_had_is_set_aside(void **state)
+{
+    (void)state;
+    static const struct {
+        enum apply_resets resets;
+        int reset_code;
+        const char *why;
+    } rows[] = { { APPLY_RESET_OR_ASIDE, -ENOTSUP, "no reset works here" },
+                 { APPLY_RESET_NEVER, -EIO, "it waits" } };
+    for (size_t i = 0; i < 2; i++) {
+        AUTO_PTR(world_free) struct world *w = world_new();
+        AUTO(apply) struct apply a;
+        AUTO(reboot) struct reboot r = REBOOT_INIT;
+        AUTO(plan) struct plan rest = PLAN_INIT;
+        struct card *late = &w->inv.cards[1].card;
+        apply_init(&a, &w->plan);
+        a.resets = rows[i].resets;
+        run_aside(w, &a, rows[i].reset_code);
+        assert_int_equal(a.state, APPLY_DONE);
+        assert_string_equal(a.reboot, rows[i].why);
+        assert_int_equal(w->inv.cards[0].card.slice_count, 2); /* the other card is done */
+        assert_int_equal(a.aside.count, 3);
+        reboot_add(&r, &a.aside);
+        late->mig_now = false;
+        late->mig_pending = true;
+        assert_int_equal(reboot_look(&r, late), REBOOT_WAITS);
+        late->mig_now = true;
+        assert_int_equal(reboot_look(&r, late), REBOOT_DONE);
+        assert_int_equal(reboot_look(&r, &w->inv.cards[0].card), REBOOT_NONE);
+        late->mig_now = late->mig_pending = false;
+        assert_int_equal(reboot_look(&r, late), REBOOT_LOST);
+        reboot_rest(&r, late->uuid, &rest);
+        assert_int_equal(rest.count, 2);
+        assert_int_equal(rest.steps[0].kind, STEP_GI_CREATE);
+    }
+}
+
+static void test_other_failures_of_a_reset_set_nothing_aside(void **state)
+{
+    (void)state;
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    apply_init(&a, &w->plan);
+    a.resets = APPLY_RESET_OR_ASIDE;
+    run_aside(w, &a, -EBUSY);
+    assert_int_equal(a.state, APPLY_ROLLED_BACK);
+    assert_int_equal(a.aside.count, 0);
+    assert_as_before(w);
+}
+
+static void test_what_was_set_aside_is_kept_in_a_file(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/divvy-reboot-XXXXXX";
+    AUTO_PTR(world_free) struct world *w = world_new();
+    AUTO(apply) struct apply a;
+    AUTO(reboot) struct reboot r = REBOOT_INIT;
+    AUTO(reboot) struct reboot again = REBOOT_INIT;
+    struct err e = ERR_INIT;
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(reboot_load(dir, &r, &e), 0); /* none is empty */
+    apply_init(&a, &w->plan);
+    a.resets = APPLY_RESET_NEVER;
+    run_aside(w, &a, 0);
+    reboot_add(&r, &a.aside);
+    reboot_add(&r, &a.aside); /* of the same card the newer counts */
+    assert_int_equal(r.steps.count, 3);
+    assert_int_equal(reboot_save(dir, &r, &e), 0);
+    assert_int_equal(reboot_load(dir, &again, &e), 0);
+    assert_int_equal(again.steps.count, 3);
+    assert_int_equal(again.steps.steps[0].kind, STEP_MIG_ON);
+    reboot_drop(&again, again.steps.steps[0].card_uuid);
+    assert_int_equal(reboot_save(dir, &again, &e), 0);
+    auto_free char *path = text_fmt("%s/reboot.json", dir);
+    assert_int_equal(access(path, F_OK), -1);
+    auto_close int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_int_equal(file_write_all(fd, "{\"v\": 2, \"steps\": []}", 22, NULL), 0);
+    reboot_done(&again);
+    assert_int_equal(reboot_load(dir, &again, &e), -EINVAL);
+    assert_non_null(strstr(e.text, path));
+    assert_int_equal(file_remove_tree(AT_FDCWD, dir, NULL), 0);
+}
+
 static struct snapshot look(struct world *w)
 {
     struct snapshot s = SNAPSHOT_INIT;
@@ -463,6 +566,9 @@ int main(void)
         cmocka_unit_test(test_a_destroy_that_lied_is_undone_too),
         cmocka_unit_test(test_what_cannot_be_undone_is_said_and_others_are_undone),
         cmocka_unit_test(test_a_mode_that_stays_pending_gets_its_reset),
+        cmocka_unit_test(test_a_card_whose_reset_cannot_be_had_is_set_aside),
+        cmocka_unit_test(test_other_failures_of_a_reset_set_nothing_aside),
+        cmocka_unit_test(test_what_was_set_aside_is_kept_in_a_file),
         cmocka_unit_test(test_a_reset_that_fails_takes_the_pending_mode_back),
         cmocka_unit_test(test_a_crash_at_any_step_is_recovered),
         cmocka_unit_test(test_somebody_else_is_found_out),
