@@ -61,7 +61,7 @@ static void cycle(struct bench *b)
             exit(1);
         }
         b->running[b->running_count++] = d.job_id;
-        sched_start(b->queue, d.job_id, charge_dominant_ppm(&d.place), b->now.boot_us);
+        sched_start(b->queue, d.job_id, &d.place, charge_dominant_ppm(&d.place), b->now.boot_us);
         sched_decision_done(&d);
         b->starts++;
     }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/charge.h"
+
 const char *intern(struct daemon *d, const char *word)
 {
     char *known = map_get_name(&d->words, word ? word : "");
@@ -30,20 +32,55 @@ const char *user_name(struct daemon *d, uid_t uid)
     return intern(d, number);
 }
 
-void accounts_load(struct daemon *d)
+static void load_account(struct daemon *d, const struct config_account *a)
 {
-    for (size_t i = 0; i < d->config.account_count; i++)
-        sched_set_weight(d->sched, d->config.accounts[i].name, d->config.accounts[i].share);
+    static const enum sched_inside insides[] = {
+        [INSIDE_USERS] = SCHED_USERS, [INSIDE_FIFO] = SCHED_FIFO, [INSIDE_LAS] = SCHED_LAS
+    };
+    auto_free struct sched_user_share *users = mem_new((a->user_share_count + 1) * sizeof *users);
+    for (size_t i = 0; i < a->user_share_count; i++)
+        users[i] = (struct sched_user_share){ .user = a->user_shares[i].user,
+                                              .weight = a->user_shares[i].share };
+    struct sched_branch b = { .name = a->name,
+                              .parent = a->parent,
+                              .weight = a->share,
+                              .inside = insides[a->inside],
+                              .users = users,
+                              .user_count = a->user_share_count,
+                              .limits = &a->limits,
+                              .user_limits = &a->user_limits };
+    sched_set_account(d->sched, &b);
 }
 
+void accounts_load(struct daemon *d)
+{
+    sched_set_limits(d->sched, &d->config.limits, &d->config.user_limits);
+    for (size_t i = 0; i < d->config.account_count; i++)
+        load_account(d, &d->config.accounts[i]);
+    for (size_t i = 0; i < d->config.qos_count; i++)
+        sched_set_qos(d->sched, &d->config.qos[i]);
+}
+
+/*
+ * Rows come by account, then user, the account's own sum last. It is what an
+ * account that is one leaf goes by; rows of users are from a time when they
+ * had shares of their own, and are all it has where it has no sum yet.
+ */
 static int load_usage(const struct usage_row *row, void *arg)
 {
     struct daemon *d = arg;
-    if (row->uid != USAGE_OF_ALL)
-        return 0;
     struct now now = clock_now();
+    bool pooled = sched_is_pooled(d->sched, row->account);
     int64_t as_of = now.boot_us - usage_age_us(row, now, clock_boot_id());
-    sched_set_usage(d->sched, row->account, row->used_card_us, as_of);
+    double used = row->used_card_us;
+    if (row->uid == USAGE_OF_ALL && !pooled)
+        return 0;
+    if (row->uid != USAGE_OF_ALL && pooled) {
+        used = charge_decay(used, now.boot_us - as_of, d->config.half_life_us) +
+               sched_usage(d->sched, row->account, row->uid, now);
+        as_of = now.boot_us;
+    }
+    sched_set_usage(d->sched, row->account, row->uid, user_name(d, row->uid), used, as_of);
     return 0;
 }
 

@@ -463,14 +463,59 @@ static void op_daemon(void *ctx, struct daemon_view *ret)
     }
 }
 
-static void why_order(const struct sched_explanation *x, struct why_view *v)
+/* "first of alice's in nlp", "3 ahead in sims" */
+static void add_line(struct text *t, const struct sched_explanation *x)
 {
     if (x->ahead)
-        why_view_add(v, "order", "%u ahead in %s; %s is number %u of %u accounts that wait",
-                     x->ahead, x->account, x->account, x->account_rank, x->accounts);
+        text_addf(t, "%u ahead", x->ahead);
     else
-        why_view_add(v, "order", "first in %s, which is number %u of %u accounts that wait",
-                     x->account, x->account_rank, x->accounts);
+        text_add(t, "first");
+    if (x->user)
+        text_addf(t, " of %s's", x->user);
+    text_addf(t, " in %s", x->account);
+}
+
+static void why_share(const struct sched_explanation *x, struct why_view *v)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    text_addf(&t, "%s has level fairness %.4g", x->account, x->account_level);
+    if (x->user)
+        text_addf(&t, ", %s in it %.4g", x->user, x->user_level);
+    text_addf(&t, "; number %u of %u", x->rank, x->leaves);
+    why_view_add(v, "share", "%s", t.buf);
+}
+
+/* Terms that weigh nothing are left out. */
+static void why_points(const struct sched_explanation *x, struct why_view *v)
+{
+    const struct sched_order *o = &x->order;
+    AUTO(text) struct text t = TEXT_INIT;
+    const struct term {
+        const char *what;
+        double weight, value;
+    } terms[] = { { "share", o->share, x->factor },
+                  { "age", o->age, x->age },
+                  { "size", o->size, x->size } };
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+        if (terms[i].weight > 0 || terms[i].weight < 0)
+            text_addf(&t, "%s%s %.4g x %.4f", t.len ? " + " : "", terms[i].what, terms[i].weight,
+                      terms[i].value);
+    why_view_add(v, "points", "%.4f%s%s", x->points, t.len ? " = " : "", t.len ? t.buf : "");
+}
+
+static void why_order(const struct sched_explanation *x, struct why_view *v)
+{
+    AUTO(text) struct text line = TEXT_INIT;
+    add_line(&line, x);
+    why_view_add(v, "order", "%s", line.buf);
+    why_view_add(v, "class", "%s, tier %u", x->qos, x->tier);
+    why_share(x, v);
+    why_points(x, v);
+    if (x->inside != SCHED_LAS)
+        return;
+    AUTO(text) struct text had = TEXT_INIT;
+    text_add_duration(&had, (int64_t)x->attained_card_us);
+    why_view_add(v, "service", "has had %s of a card: queue %u", had.buf, x->level + 1);
 }
 
 static void add_until(struct text *t, const struct hold *h, struct now now)

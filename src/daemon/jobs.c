@@ -36,13 +36,21 @@ void jobs_done(struct daemon *d)
     d->sched = NULL;
 }
 
+static int64_t since_submit(const struct job *j)
+{
+    int64_t us = clock_now().wall_us - j->submit_wall_us;
+    return us > 0 ? us : 0;
+}
+
 static void queue_job(struct daemon *d, const struct job *j)
 {
     struct sched_job s = { .id = j->id,
                            .uid = j->uid,
+                           .user = j->user,
                            .account = j->account,
                            .request = &j->request,
-                           .limit_us = j->limit_us };
+                           .limit_us = j->limit_us,
+                           .submit_us = clock_now().boot_us - since_submit(j) };
     sched_add(d->sched, &s);
 }
 
@@ -80,7 +88,7 @@ static void load_attempt(struct job *j, const struct attempt_row *row)
     a->started_wall_us = row->started_wall_us;
     a->exit = row->exit;
     int64_t since = a->started_boot_us ? a->started_boot_us : a->placed_boot_us;
-    sched_start(d->sched, j->id, charge_dominant_ppm(&a->place),
+    sched_start(d->sched, j->id, &a->place, charge_dominant_ppm(&a->place),
                 since ? since : clock_now().boot_us);
 }
 
@@ -143,9 +151,9 @@ static void leave_attempt(struct job *j, struct now now)
         sched_requeue(d->sched, j->id, end);
     else
         sched_end(d->sched, j->id, end);
-    struct sched_account account;
-    if (sched_account(d->sched, j->account, now, &account) &&
-        store_set_usage(d->store, j->account, USAGE_OF_ALL, account.used_card_us, now, &e) < 0)
+    uid_t payer = sched_is_pooled(d->sched, j->account) ? USAGE_OF_ALL : j->uid;
+    if (store_set_usage(d->store, j->account, payer, sched_usage(d->sched, j->account, j->uid, now),
+                        now, &e) < 0)
         log_line(LOG_ERROR, "usage of %s: %s", j->account, e.text);
     d->inventory_stale = d->schedule = true;
 }
@@ -262,7 +270,7 @@ static bool start_job(struct daemon *d, const struct sched_decision *s)
         attempt_free(j);
         return false;
     }
-    sched_start(d->sched, j->id, charge_dominant_ppm(&a->place), now.boot_us);
+    sched_start(d->sched, j->id, &a->place, charge_dominant_ppm(&a->place), now.boot_us);
     if (!job_move(j, JOB_EV_PLACE, ""))
         return false;
     if (s->plan.count)

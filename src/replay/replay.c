@@ -57,7 +57,8 @@ static void submit(struct world *w, size_t job)
                            .uid = t->user,
                            .account = w->trace->accounts.words[t->account],
                            .request = &t->request,
-                           .limit_us = limit_of(w, job) };
+                           .limit_us = limit_of(w, job),
+                           .submit_us = w->now.boot_us };
     w->running[job].left_us = t->run_us;
     sched_add(w->queue, &j);
 }
@@ -83,7 +84,7 @@ static void start(struct world *w, const struct sched_decision *d)
              (struct moment){ .at_us = w->now.boot_us + (r->cut_short ? limit : run->left_us),
                               .job = job,
                               .attempt = ++run->attempt });
-    sched_start(w->queue, d->job_id, r->share_ppm, w->now.boot_us);
+    sched_start(w->queue, d->job_id, &d->place, r->share_ppm, w->now.boot_us);
 }
 
 static void end(struct world *w, const struct moment *m)

@@ -48,14 +48,56 @@ static uint64_t find_sense(const struct inventory *inv, const struct request *r)
     return h;
 }
 
-static uint64_t sense_of(struct sched *s, const struct inventory *inv, struct question *q)
+static void least(uint64_t *n, uint64_t other)
+{
+    if (other < *n)
+        *n = other;
+}
+
+/* The least of each, over all ways on all boards: no place takes less. */
+static struct need find_need(const struct inventory *inv, const struct request *r)
+{
+    struct fit fits[BOARD_PROFILES_MAX + 1];
+    struct need n = { .compute_ppm = UINT64_MAX,
+                      .mem_ppm = UINT64_MAX,
+                      .dominant_ppm = UINT64_MAX };
+    if (r->kind == REQUEST_NOTHING)
+        return (struct need){ .cards = 0 };
+    if (r->kind == REQUEST_CARDS) {
+        uint64_t all = (uint64_t)r->count * PPM;
+        return (struct need){ all, all, all, .cards = r->or_7g ? 0 : r->count };
+    }
+    for (size_t i = 0; i < inv->card_count; i++) {
+        const struct board *b = &inv->cards[i].card.board;
+        if (told_before(inv, i))
+            continue;
+        for (size_t count = request_fits(r, b, fits), k = 0; k < count; k++) {
+            const struct profile *p = fits[k].profile;
+            least(&n.compute_ppm, p ? profile_compute_ppm(b, p) : PPM);
+            least(&n.mem_ppm, p ? profile_mem_ppm(b, p) : PPM);
+            least(&n.dominant_ppm, fits[k].dominant_ppm);
+        }
+    }
+    if (n.dominant_ppm == UINT64_MAX)
+        return (struct need){ .cards = 0 };
+    return (struct need){ n.compute_ppm * r->count, n.mem_ppm * r->count, n.dominant_ppm * r->count,
+                          .cards = 0 };
+}
+
+void question_look(struct sched *s, const struct inventory *inv, struct question *q)
 {
     if (!s->boards)
         s->boards = boards_key(inv);
-    if (q->boards != s->boards) {
-        q->sense = find_sense(inv, &q->request);
-        q->boards = s->boards;
-    }
+    if (q->boards == s->boards)
+        return;
+    q->sense = find_sense(inv, &q->request);
+    q->need = find_need(inv, &q->request);
+    q->boards = s->boards;
+}
+
+static uint64_t sense_of(struct sched *s, const struct inventory *inv, struct question *q)
+{
+    question_look(s, inv, q);
     return q->sense;
 }
 

@@ -22,9 +22,7 @@ static void release_due(struct sched *s, int64_t now_us)
 void sched_cycle(struct sched *s, struct now now)
 {
     release_due(s, now.boot_us);
-    free(s->line);
-    s->line = account_line(s, now.boot_us, &s->line_count);
-    s->at = 0;
+    s->line_stale = true;
     s->cycle++;
     s->closed = 0;
     ask_forget(s);
@@ -119,41 +117,14 @@ static bool try_start(struct sched *s, const struct inventory *inv, struct entry
 
 /* ---- whose turn ------------------------------------------------------------ */
 
-static struct entry *candidate_of(const struct sched *s, const struct shape *sh)
+/* It fits, but there it would have too much: the shape is passed over until something changes. */
+static bool stopped(struct sched *s, struct entry *e, struct sched_decision *d)
 {
-    switch (question_answer(s, sh->question)) {
-    case ANSWER_OPEN:
-        return sh->first;
-    case ANSWER_SHORT:
-        return tree_first_within(sh->root, sh->question->short_us);
-    case ANSWER_NO:
-    case ANSWER_NEVER:
-        break;
-    }
-    return NULL;
-}
-
-static struct entry *candidate(const struct sched *s, const struct account *a)
-{
-    struct entry *first = NULL;
-    for (const struct shape *sh = a->shapes; sh; sh = sh->next) {
-        struct entry *e = candidate_of(s, sh);
-        if (e && (!first || entry_before(e, first)))
-            first = e;
-    }
-    return first;
-}
-
-/* The one whose turn it was has started something: it goes back to where it belongs now. */
-static void reorder(struct sched *s)
-{
-    for (size_t i = s->at; i + 1 < s->line_count; i++) {
-        if (!account_before(s->line[i + 1], s->line[i]))
-            break;
-        struct account *a = s->line[i];
-        s->line[i] = s->line[i + 1];
-        s->line[i + 1] = a;
-    }
+    if (!e->shape->meter_count || !meters_over(e->shape, &d->place).meter)
+        return false;
+    e->shape->limited = s->cycle;
+    sched_decision_done(d);
+    return true;
 }
 
 /* The one with the reservation goes first, and its cards are chosen anew. */
@@ -164,9 +135,18 @@ static bool holder_starts(struct sched *s, const struct inventory *inv, struct n
     if (s->holder_asked || !e)
         return false;
     s->holder_asked = true;
+    question_look(s, inv, e->shape->question);
+    if (e->shape->meter_count && meters_full(e->shape).meter) {
+        reserve_clear(s);
+        return false;
+    }
     enum place_verdict verdict = ask(s, inv, e, false, now, ret);
-    if (verdict == PLACE_NOW)
+    if (verdict == PLACE_NOW && !stopped(s, e, ret))
         return true;
+    if (verdict == PLACE_NOW) {
+        reserve_clear(s);
+        return false;
+    }
     s->passed_over = true;
     if (verdict == PLACE_NEVER)
         reserve_clear(s);
@@ -174,24 +154,6 @@ static bool holder_starts(struct sched *s, const struct inventory *inv, struct n
         (void)ask_reservation(s, inv, e, now); /* without cards to name it gives its place up */
     question_set(s, e->shape->question, verdict == PLACE_NEVER ? ANSWER_NEVER : ANSWER_NO, 0);
     return false;
-}
-
-/* Whose turn it is among those that may still fit; NULL: nobody's. */
-static struct entry *foremost(struct sched *s)
-{
-    struct entry *first = NULL;
-    if (s->closed >= s->question_count)
-        return NULL;
-    if (!s->policy.one_line)
-        for (; s->at < s->line_count; s->at++)
-            if ((first = candidate(s, s->line[s->at])))
-                return first;
-    for (size_t i = s->at; i < s->line_count; i++) {
-        struct entry *e = candidate(s, s->line[i]);
-        if (e && (!first || entry_before(e, first)))
-            first = e;
-    }
-    return first;
 }
 
 int sched_next(struct sched *s, const struct inventory *inv, struct now now,
@@ -203,15 +165,15 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
         *ret = d;
         return 1;
     }
-    reorder(s);
-    for (struct entry *e; (e = foremost(s));) {
-        if (try_start(s, inv, e, now, &d)) {
+    for (struct entry *e; (e = line_next(s, inv, now));) {
+        if (try_start(s, inv, e, now, &d) && !stopped(s, e, &d)) {
             d.backfill = s->passed_over;
             *ret = d;
             return 1;
         }
-        if (s->policy.strict && question_answer(s, e->shape->question) != ANSWER_NEVER)
-            s->at = s->line_count;
+        if (s->policy.strict && question_answer(s, e->shape->question) != ANSWER_NEVER &&
+            e->shape->limited != s->cycle)
+            s->line_count = 0;
     }
     return 0;
 }

@@ -16,6 +16,8 @@ static uint64_t mix(uint64_t x)
 
 bool entry_before(const struct entry *a, const struct entry *b)
 {
+    if (a->level != b->level)
+        return a->level < b->level;
     return a->order != b->order ? a->order < b->order : a->id < b->id;
 }
 

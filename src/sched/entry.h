@@ -2,8 +2,8 @@
  * entry.h - inside sched/: one job, in as few bytes as will do, and the tree
  * that keeps a shape's pending jobs in line.
  *
- * The tree is a treap: ordered by place in line, balanced by a hash of the
- * id, so that its form depends on nothing but its content. Every node knows
+ * The tree is a treap: ordered by level, then by place in line, balanced by a
+ * hash of the id, so that its form depends on nothing but its content. Every node knows
  * the shortest limit below it; "the first in line with a limit of at most X"
  * is one walk down.
  */
@@ -14,7 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/job.h"
+
 enum entry_state { ENTRY_PENDING = 0, ENTRY_HELD, ENTRY_RUNNING };
+
+/* What only a running job needs. */
+struct run {
+    struct place place; /* what it holds; empty: nothing */
+    uint64_t share_ppm; /* of a card, as its account pays it */
+    uint64_t held_ppm;  /* dominant share of what it holds: its service */
+    int64_t since_us;
+};
 
 struct entry {
     uint64_t id;
@@ -22,17 +32,17 @@ struct entry {
     int64_t limit_us; /* INT64_MAX: without end */
     struct shape *shape;
     struct entry *next;         /* same bucket of the table; or next free one */
-    struct entry *left, *right; /* pending: the tree; held: before and after in the list */
+    struct entry *left, *right; /* pending: the tree; held, running: before and after in the list */
     union {
         int64_t shortest_us;   /* pending: the least limit at and below this node */
         int64_t held_until_us; /* held */
+        struct run *run;       /* running: owned */
     };
-    union {
-        uint32_t size;      /* pending: nodes at and below this one */
-        uint32_t share_ppm; /* running */
-    };
-    uint32_t uid;
-    uint32_t state; /* enum entry_state */
+    int64_t submit_us;       /* its age counts from then */
+    double attained_card_us; /* service of the attempts that are over */
+    uint32_t size;           /* pending: nodes at and below this one */
+    uint16_t level; /* thresholds of attained service it has passed; 0 where it does not matter */
+    uint16_t state; /* enum entry_state */
 };
 
 /* The root after it; `e` is not in any tree before, or no more. */

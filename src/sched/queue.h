@@ -13,6 +13,8 @@
 
 #include "base/map.h"
 #include "sched/entry.h"
+#include "sched/fairtree.h"
+#include "sched/meter.h"
 #include "sched/sched.h"
 
 enum answer {
@@ -20,6 +22,12 @@ enum answer {
     ANSWER_SHORT,    /* fits on reserved cards only: limits up to short_us may try */
     ANSWER_NO,
     ANSWER_NEVER,
+};
+
+/* What the least demanding way to serve a request takes, on the boards there are. */
+struct need {
+    uint64_t compute_ppm, mem_ppm, dominant_ppm; /* of one card, all its tasks together */
+    uint32_t cards;                              /* whole ones */
 };
 
 struct question {
@@ -32,29 +40,65 @@ struct question {
     int64_t short_us;
     uint64_t boards; /* the boards for which `sense` was found out; 0: not yet */
     uint64_t sense;  /* what it comes to on them: the same for "18G" and "18.5G" */
+    struct need need;
 };
 
 struct shape {
-    struct account *account;
+    struct leaf *leaf;
     struct question *question;
-    struct shape *next;  /* of the account */
-    struct entry *root;  /* pending */
-    struct entry *first; /* its first in line; NULL: nothing pending */
-    uint32_t jobs;       /* in any state */
+    struct class *class;
+    struct shape *next;    /* of the leaf */
+    struct entry *root;    /* pending */
+    struct entry *first;   /* its first in line; NULL: nothing pending */
+    uint32_t jobs;         /* in any state */
+    uint64_t limited;      /* the cycle in which a limit stopped it */
+    struct meter **meters; /* what its jobs count against: see meter.h */
+    uint32_t meter_count;
+};
+
+/* Who has a share of his own and jobs: a user in an account, or a whole account. */
+struct leaf {
+    struct account *account;
+    char *user; /* NULL: everybody in the account */
+    uid_t uid;
+    uint32_t index; /* order of making, over all leaves */
+    uint32_t node;  /* in the share tree */
+    double weight;
+    double used_card_us; /* as of stamp_us */
+    int64_t stamp_us;
+    uint64_t running_ppm;      /* as they are charged */
+    uint32_t running, pending; /* pending: held ones too */
+    struct shape *shapes;
+    struct entry *first; /* first in line over its shapes; NULL: nothing pending that is not held */
+    /* Its best candidate when it was last looked at: what the line is sorted by. */
+    uint32_t tier;
+    double points;
+    uint64_t order;
 };
 
 struct account {
     char *name;
-    size_t index; /* order of making */
+    struct account *parent; /* NULL: top */
+    uint32_t index;         /* order of making */
+    uint32_t depth, node;
+    enum sched_inside inside;
     double weight;
-    double used_card_us; /* as of stamp_us */
-    int64_t stamp_us;
-    uint64_t running_ppm;
-    uint32_t running, pending; /* pending: held ones too */
-    struct shape *shapes;
-    struct entry *first; /* first in line over its shapes; NULL: nothing pending that is not held */
-    double key;          /* when the line was last made: less goes first */
-    uint32_t rank;       /* in that line, from 1; 0: nothing pending */
+    struct sched_user_share *user_shares; /* owned, with their names */
+    size_t user_share_count;
+    struct map leaves; /* by uid; one with key 0 where `inside` is not SCHED_USERS */
+    struct fence fence;
+};
+
+/* A class of jobs; see model/qos.h. */
+struct class
+{
+    char *name;
+    uint32_t index, priority;
+    double charge;
+    uint64_t preempts;   /* bits: indices of classes whose running jobs it may push out */
+    int preempt, signal; /* how its own jobs go: enum qos_preempt */
+    int64_t grace_us;
+    struct fence fence;
 };
 
 struct reservation {
@@ -72,14 +116,25 @@ struct sched {
     struct map accounts_by_name;
     struct account **accounts; /* in order of making */
     size_t account_count, account_alloc;
+    struct leaf **leaves; /* in order of making */
+    size_t leaf_count, leaf_alloc;
+    struct class **classes; /* the first is the one of jobs that name none */
+    size_t class_count, class_alloc;
+    struct fence fence;         /* of the whole server */
+    struct fairtree_node *tree; /* accounts, parents first, then leaves */
+    size_t tree_alloc;
+    bool tree_stale; /* somebody came, or got another weight or parent */
     struct question *questions;
     size_t question_count;
     struct entry *held; /* list of held ones */
+    struct entry *runs; /* list of running ones */
     size_t pending, running;
 
     uint64_t cycle;
-    struct account **line; /* of this cycle, by key; those before `at` can start nothing more */
-    size_t line_count, at;
+    struct leaf **line; /* of this cycle: a heap, whose turn it is first */
+    size_t line_count, line_alloc;
+    bool line_stale;    /* something started: the shares are others now */
+    size_t cards;       /* of the inventory of this cycle */
     size_t closed;      /* questions that are answered with no in this cycle */
     struct map refused; /* of this cycle and reservation: what was not served, by sense */
     uint64_t boards;    /* of the inventory of this cycle; 0: not looked at yet */
@@ -90,13 +145,35 @@ struct sched {
     size_t ban_alloc;
 };
 
+/* ---- accounts, leaves, the tree (account.c) ---- */
+
 struct account *account_get(struct sched *s, const char *name); /* made when it is not there */
-void account_settle(const struct sched *s, struct account *a, int64_t now_us);
-double account_key(const struct sched *s, const struct account *a);
-/* Those with something pending, sorted, all usage settled. The caller frees. */
-struct account **account_line(struct sched *s, int64_t now_us, size_t *ret_count);
-/* Does `a` go before `b`? By key, then by who waits longer. */
-bool account_before(const struct account *a, const struct account *b);
+/* The leaf that pays for this user's jobs in that account; made when it is not there. */
+struct leaf *leaf_get(struct sched *s, struct account *a, uid_t uid, const char *user);
+void leaf_settle(const struct sched *s, struct leaf *l, int64_t now_us);
+/* Settles all, and ranks the tree by what they have used and what runs. */
+void tree_rank(struct sched *s, int64_t now_us);
+void account_free(struct account *a);
+void leaf_free(struct leaf *l);
+
+/* ---- classes (class.c) ---- */
+
+struct class *class_get(struct sched *s, const char *name);        /* made when it is not there */
+struct class *class_find(const struct sched *s, const char *name); /* NULL: there is none */
+void class_free(struct class *c);
+
+/* ---- whose turn it is (line.c) ---- */
+
+/* What decides between jobs, in this order: tier, (level), points, order. */
+struct turn {
+    uint32_t tier;
+    double factor, age, size; /* 0 to 1 each */
+    double points;            /* their sum, weighted */
+};
+/* After tree_rank, and question_look for its question. */
+struct turn turn_of(const struct sched *s, const struct entry *e, int64_t now_us);
+/* The first in line of those that can still be tried in this cycle; NULL: none. */
+struct entry *line_next(struct sched *s, const struct inventory *inv, struct now now);
 
 enum answer question_answer(const struct sched *s, const struct question *q);
 void question_set(struct sched *s, struct question *q, enum answer answer, int64_t short_us);
@@ -108,6 +185,8 @@ void shape_take(struct entry *e);
 /* ---- questions to plan/, each sense once (ask.c) ---- */
 
 void ask_forget(struct sched *s); /* a new cycle, or another reservation */
+/* Brings sense and need up to date with the boards of this inventory. */
+void question_look(struct sched *s, const struct inventory *inv, struct question *q);
 enum place_verdict ask_place(struct sched *s, const struct inventory *inv, struct question *q,
                              bool with_bans, struct now now, struct place *ret_place,
                              struct plan *ret_plan);

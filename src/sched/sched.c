@@ -1,35 +1,42 @@
 #include "sched/sched.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "model/charge.h"
 #include "sched/queue.h"
 
 struct sched *sched_new(const struct sched_policy *policy)
 {
     struct sched *s = mem_new(sizeof *s);
     s->policy = *policy;
+    fence_init(&s->fence, "this server");
+    (void)class_get(s, QOS_DEFAULT); /* the first */
     return s;
 }
 
-static void free_account(struct account *a)
+static void run_free(struct run *r)
 {
-    for (struct shape *sh = a->shapes, *next; sh; sh = next) {
-        next = sh->next;
-        free(sh);
-    }
-    free(a->name);
-    free(a);
+    place_done(&r->place);
+    free(r);
 }
 
 void sched_free(struct sched *s)
 {
     if (!s)
         return;
+    for (struct entry *e = s->runs; e; e = e->right)
+        run_free(e->run);
+    for (size_t i = 0; i < s->leaf_count; i++)
+        leaf_free(s->leaves[i]);
     for (size_t i = 0; i < s->account_count; i++)
-        free_account(s->accounts[i]);
+        account_free(s->accounts[i]);
+    for (size_t i = 0; i < s->class_count; i++)
+        class_free(s->classes[i]);
+    fence_done(&s->fence);
     for (struct question *q = s->questions, *next; q; q = next) {
         next = q->next;
         free(q);
@@ -38,6 +45,9 @@ void sched_free(struct sched *s)
     map_done(&s->accounts_by_name);
     map_done(&s->refused);
     free(s->accounts);
+    free(s->leaves);
+    free(s->classes);
+    free(s->tree);
     free(s->line);
     free(s->reservation.cards);
     free(s->reservation.ordinals);
@@ -47,8 +57,8 @@ void sched_free(struct sched *s)
 
 void sched_set_policy(struct sched *s, const struct sched_policy *policy, struct now now)
 {
-    for (size_t i = 0; i < s->account_count; i++)
-        account_settle(s, s->accounts[i], now.boot_us); /* the past, by the old half-life */
+    for (size_t i = 0; i < s->leaf_count; i++)
+        leaf_settle(s, s->leaves[i], now.boot_us); /* the past, by the old half-life */
     s->policy = *policy;
 }
 
@@ -102,49 +112,64 @@ static void question_drop(struct sched *s, struct question *q)
     free(q);
 }
 
-static struct shape *shape_get(struct sched *s, struct account *a, const struct request *r)
+/* Jobs of several users are told apart where limits tell them apart. */
+static bool shape_same(const struct shape *sh, const struct request *r, const struct class *c,
+                       struct meter **meters, uint32_t count)
 {
-    for (struct shape *sh = a->shapes; sh; sh = sh->next)
-        if (request_same(&sh->question->request, r))
+    return sh->class == c && request_same(&sh->question->request, r) && sh->meter_count == count &&
+           (!count || memcmp(sh->meters, meters, count * sizeof(struct meter *)) == 0);
+}
+
+static struct shape *shape_get(struct sched *s, struct leaf *l, const struct sched_job *job)
+{
+    struct class *c = class_get(s, job->qos && *job->qos ? job->qos : QOS_DEFAULT);
+    uint32_t count;
+    auto_free struct meter **meters = meters_find(s, l->account, c, job->uid, job->user, &count);
+    for (struct shape *sh = l->shapes; sh; sh = sh->next)
+        if (shape_same(sh, job->request, c, meters, count))
             return sh;
     struct shape *sh = mem_new(sizeof *sh);
-    sh->account = a;
-    sh->question = question_get(s, r);
+    sh->leaf = l;
+    sh->class = c;
+    sh->meters = take_ptr(meters);
+    sh->meter_count = count;
+    sh->question = question_get(s, job->request);
     sh->question->shapes++;
-    sh->next = a->shapes;
-    a->shapes = sh;
+    sh->next = l->shapes;
+    l->shapes = sh;
     return sh;
 }
 
 static void shape_drop(struct sched *s, struct shape *sh)
 {
-    struct shape **at = &sh->account->shapes;
+    struct shape **at = &sh->leaf->shapes;
     if (--sh->jobs > 0)
         return;
     while (*at != sh)
         at = &(*at)->next;
     *at = sh->next;
     question_drop(s, sh->question);
+    free(sh->meters);
     free(sh);
 }
 
 void shape_put(struct entry *e)
 {
     struct shape *sh = e->shape;
-    struct account *a = sh->account;
+    struct leaf *l = sh->leaf;
     e->state = ENTRY_PENDING;
     e->left = e->right = NULL;
     sh->root = tree_insert(sh->root, e);
     if (!sh->first || entry_before(e, sh->first))
         sh->first = e;
-    if (!a->first || entry_before(e, a->first))
-        a->first = e;
+    if (!l->first || entry_before(e, l->first))
+        l->first = e;
 }
 
-static struct entry *find_first(const struct account *a)
+static struct entry *find_first(const struct leaf *l)
 {
     struct entry *first = NULL;
-    for (const struct shape *sh = a->shapes; sh; sh = sh->next)
+    for (const struct shape *sh = l->shapes; sh; sh = sh->next)
         if (sh->first && (!first || entry_before(sh->first, first)))
             first = sh->first;
     return first;
@@ -156,8 +181,8 @@ void shape_take(struct entry *e)
     sh->root = tree_remove(sh->root, e);
     if (sh->first == e)
         sh->first = tree_first(sh->root);
-    if (sh->account->first == e)
-        sh->account->first = find_first(sh->account);
+    if (sh->leaf->first == e)
+        sh->leaf->first = find_first(sh->leaf);
 }
 
 /* ---- held ones --------------------------------------------------------------- */
@@ -196,26 +221,89 @@ static void take_pending(struct sched *s, struct entry *e)
 
 /* ---- jobs ------------------------------------------------------------------ */
 
-/* Who comes back to a place ahead of the reservation, in the same account, is first again. */
+/* Goes it before the reservation, whatever the shares are? */
+static bool is_ahead(const struct entry *e, const struct entry *holder)
+{
+    const struct shape *a = e->shape, *b = holder->shape;
+    if (a->class->priority != b->class->priority)
+        return a->class->priority > b->class->priority;
+    return a->leaf == b->leaf && entry_before(e, holder);
+}
+
 static void put_in_line(struct sched *s, struct entry *e)
 {
     const struct entry *holder = s->reservation.entry;
-    if (holder && holder->shape->account == e->shape->account && entry_before(e, holder))
+    if (holder && is_ahead(e, holder))
         reserve_clear(s);
     shape_put(e);
+    s->line_stale = true;
+}
+
+/* ---- running ones ---------------------------------------------------------- */
+
+static void run_put(struct sched *s, struct entry *e, struct run *r)
+{
+    e->state = ENTRY_RUNNING;
+    e->run = r;
+    e->left = NULL;
+    e->right = s->runs;
+    if (s->runs)
+        s->runs->left = e;
+    s->runs = e;
+}
+
+static void run_take(struct sched *s, struct entry *e)
+{
+    if (e->left)
+        e->left->right = e->right;
+    else
+        s->runs = e->right;
+    if (e->right)
+        e->right->left = e->left;
+    run_free(e->run);
+    e->run = NULL;
+}
+
+static double attained(const struct entry *e, int64_t now_us)
+{
+    if (e->state != ENTRY_RUNNING || now_us <= e->run->since_us)
+        return e->attained_card_us;
+    return e->attained_card_us +
+           (double)e->run->held_ppm / PPM * (double)(now_us - e->run->since_us);
+}
+
+double sched_attained(const struct sched *s, uint64_t id, int64_t now_us)
+{
+    const struct entry *e = table_get(&s->entries, id);
+    return e ? attained(e, now_us) : 0;
+}
+
+static uint16_t level_of(const struct sched *s, const struct entry *e)
+{
+    uint16_t level = 0;
+    if (e->shape->leaf->account->inside == SCHED_LAS)
+        while (level < s->policy.las_count &&
+               e->attained_card_us >= (double)s->policy.las_us[level])
+            level++;
+    return level;
 }
 
 void sched_add(struct sched *s, const struct sched_job *job)
 {
     assert(job->id && !table_get(&s->entries, job->id));
     struct account *a = account_get(s, job->account);
+    struct leaf *l = leaf_get(s, a, job->uid, job->user);
     struct entry *e = table_add(&s->entries, job->id);
     e->order = job->order ? job->order : job->id;
     e->limit_us = job->limit_us > 0 ? job->limit_us : INT64_MAX;
-    e->uid = job->uid;
-    e->shape = shape_get(s, a, job->request);
+    e->submit_us = job->submit_us;
+    e->attained_card_us = job->attained_card_us;
+    e->shape = shape_get(s, l, job);
     e->shape->jobs++;
-    a->pending++;
+    e->level = level_of(s, e);
+    meters_submitted(e->shape, job->submit_us);
+    meters_wait(e->shape, 1);
+    l->pending++;
     s->pending++;
     put_in_line(s, e);
 }
@@ -228,17 +316,22 @@ static void forget(struct sched *s, struct entry *e)
 
 static void stop_running(struct sched *s, struct entry *e, int64_t at_us)
 {
-    struct account *a = e->shape->account;
-    account_settle(s, a, at_us);
-    a->running_ppm -= e->share_ppm;
-    a->running--;
+    struct leaf *l = e->shape->leaf;
+    leaf_settle(s, l, at_us);
+    e->attained_card_us = attained(e, at_us);
+    meters_give(e->shape, &e->run->place);
+    l->running_ppm -= e->run->share_ppm;
+    l->running--;
     s->running--;
+    run_take(s, e);
+    s->line_stale = true;
 }
 
 static void leave_pending(struct sched *s, struct entry *e)
 {
     take_pending(s, e);
-    e->shape->account->pending--;
+    meters_wait(e->shape, -1);
+    e->shape->leaf->pending--;
     s->pending--;
 }
 
@@ -269,19 +362,26 @@ void sched_release(struct sched *s, uint64_t id)
     put_in_line(s, e);
 }
 
-void sched_start(struct sched *s, uint64_t id, uint64_t share_ppm, int64_t since_us)
+void sched_start(struct sched *s, uint64_t id, const struct place *place, uint64_t share_ppm,
+                 int64_t since_us)
 {
     struct entry *e = table_get(&s->entries, id);
-    assert(e && e->state != ENTRY_RUNNING && share_ppm <= UINT32_MAX);
-    struct account *a = e->shape->account;
+    assert(e && e->state != ENTRY_RUNNING);
+    struct leaf *l = e->shape->leaf;
+    struct run *r = mem_new(sizeof *r);
     leave_pending(s, e);
-    account_settle(s, a, since_us);
-    e->state = ENTRY_RUNNING;
-    e->share_ppm = (uint32_t)share_ppm;
-    a->running_ppm += share_ppm;
-    a->running++;
+    leaf_settle(s, l, since_us);
+    if (place)
+        place_copy(place, &r->place);
+    r->held_ppm = place ? charge_dominant_ppm(place) : share_ppm;
+    r->share_ppm = (uint64_t)((double)share_ppm * e->shape->class->charge + 0.5);
+    r->since_us = since_us;
+    run_put(s, e, r);
+    meters_take(e->shape, &r->place);
+    l->running_ppm += r->share_ppm;
+    l->running++;
     s->running++;
-    a->key = account_key(s, a);
+    s->line_stale = true;
 }
 
 void sched_end(struct sched *s, uint64_t id, int64_t at_us)
@@ -299,7 +399,9 @@ void sched_requeue(struct sched *s, uint64_t id, int64_t at_us)
     if (!e || e->state != ENTRY_RUNNING)
         return;
     stop_running(s, e, at_us);
-    e->shape->account->pending++;
+    e->level = level_of(s, e);
+    meters_wait(e->shape, 1);
+    e->shape->leaf->pending++;
     s->pending++;
     put_in_line(s, e);
 }
@@ -314,15 +416,56 @@ size_t sched_running(const struct sched *s)
     return s->running;
 }
 
+/* ---- handing in ------------------------------------------------------------ */
+
+static int refuse(struct sched *s, const struct excess *x, int64_t frees_us, struct now now,
+                  struct err *e)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    excess_add(&t, x);
+    (void)s; /* who gives way is told of waits alone */
+    if (x->kind == LIMIT_SUBMITS) {
+        text_add(&t, "; the next one in ");
+        text_add_limit(&t, frees_us - now.boot_us + CLOCK_SECOND);
+    } else if (x->kind == LIMIT_PENDING) {
+        text_add(&t, "; some have to start or be cancelled first");
+    } else if (x->kind == LIMIT_TIME) {
+        text_add(&t, " at most; say how long it needs with --time");
+    } else {
+        text_add(&t, ": it could never start");
+    }
+    return err_set(e, -EDQUOT, "%s", t.buf);
+}
+
+int sched_admit(struct sched *s, const struct inventory *inv, const struct sched_job *job,
+                struct now now, struct err *e)
+{
+    struct question q = { .request = *job->request };
+    struct shape sh = { .question = &q };
+    struct account *a = map_get_name(&s->accounts_by_name, job->account);
+    struct class *c = class_find(s, job->qos && *job->qos ? job->qos : QOS_DEFAULT);
+    auto_free struct meter **meters = meters_find(s, a, c, job->uid, job->user, &sh.meter_count);
+    int64_t frees_us = INT64_MAX;
+    sh.meters = meters;
+    question_look(s, inv, &q);
+    struct excess x = meters_refuse(&sh, job->limit_us, now.boot_us, &frees_us);
+    if (!x.meter)
+        x = meters_never(&sh);
+    return x.meter ? refuse(s, &x, frees_us, now, e) : 0;
+}
+
 size_t sched_bytes(const struct sched *s)
 {
-    size_t bytes = sizeof *s + table_bytes(&s->entries);
-    for (size_t i = 0; i < s->account_count; i++) {
+    size_t bytes = sizeof *s + table_bytes(&s->entries) + s->running * sizeof(struct run);
+    for (size_t i = 0; i < s->account_count; i++)
         bytes += sizeof(struct account) + strlen(s->accounts[i]->name) + 1;
-        for (const struct shape *sh = s->accounts[i]->shapes; sh; sh = sh->next)
-            bytes += sizeof *sh;
+    for (size_t i = 0; i < s->leaf_count; i++) {
+        bytes += sizeof(struct leaf);
+        for (const struct shape *sh = s->leaves[i]->shapes; sh; sh = sh->next)
+            bytes += sizeof *sh + sh->meter_count * sizeof(struct meter *);
     }
     for (const struct question *q = s->questions; q; q = q->next)
         bytes += sizeof *q;
+    bytes += s->tree_alloc * sizeof *s->tree + s->line_alloc * sizeof *s->line;
     return bytes + s->accounts_by_name.alloc * sizeof *s->accounts_by_name.entries;
 }

@@ -2,28 +2,44 @@
  * sched.h - who goes next, and where. Pure: no I/O, no clock, no chance; the
  * same calls give the same schedule, in divvyd as in a replay.
  *
- * It holds pending and running jobs in memory, about 90 bytes each; the
+ * It holds pending and running jobs in memory, about 100 bytes each; the
  * inventory (what the cards are and who holds them) is the caller's and is
  * handed in. A cycle:
  *
  *     sched_cycle(s, now);
  *     while (sched_next(s, &inv, now, &d) > 0) {
  *         …commit the attempt, put its holds into inv…
- *         sched_start(s, d.job_id, charge_dominant_ppm(&d.place), now);
+ *         sched_start(s, d.job_id, &d.place, charge_dominant_ppm(&d.place), now);
  *         sched_decision_done(&d);
  *     }
  *
- * Order
- *   - Between accounts: least (decayed usage + running share × advance) per
- *     weight first. The advance makes accounts of equal usage take turns job
- *     by job, because a job that has just started counts at once.
- *   - Within an account: first come, first served (by `order`).
+ * Shares. Accounts form a tree; its leaves are the users in an account, or the
+ * account as one (enum sched_inside). A leaf pays for its running jobs: their
+ * share of a card, times what the card costs, times what the class costs, per
+ * time, decaying by the half-life. Fair Tree (fairtree.h) ranks the leaves by
+ * what they and all above them have used, and by what runs now × advance. That
+ * is done anew after every start, so leaves of equal shares take turns job by
+ * job.
+ *
+ * Order of two jobs that wait:
+ *   1. tier: the priority of the class, higher first;
+ *   2. points, more first:
+ *          share × factor + age × min(waited / age_max, 1) + size × (part of all cards)
+ *      where factor is (leaves - rank + 1) / leaves, 1 for whoever is first;
+ *   3. place in line (`order`, else the id).
+ * Inside a leaf the factor is the same for all. In accounts with SCHED_LAS the
+ * job that has passed fewer thresholds of attained service goes before points.
+ *
+ * Limits. A job that would exceed a limit of its user, of an account above it,
+ * of its class or of the server is passed over: it gets no reservation and
+ * stands in nobody's way.
  *
  * Blocked jobs. The first job in that order that does not fit gets a
  * reservation: the cards that free soonest and serve it. It keeps the
  * reservation until it starts or leaves the queue, whatever comes later, so
  * it cannot starve; only a job of its own account that comes back to a place
- * ahead of it (a requeue) takes it over. Jobs on the reserved cards must end,
+ * ahead of it (a requeue) or one of a higher tier takes it over, or a limit
+ * that stops it. Jobs on the reserved cards must end,
  * by their limits, before the reserved time; a job without a limit never does.
  * Everything else goes on around them.
  *
@@ -51,23 +67,36 @@
 #define DIVVY_SCHED_SCHED_H
 
 #include "base/cleanup.h"
+#include "model/qos.h"
 #include "plan/place.h"
 
 struct sched;
+
+#define SCHED_LAS_MAX 8
+
+/* Weights of what makes points; see above. */
+struct sched_order {
+    double share, age, size;
+    int64_t age_max_us; /* above 0 where age weighs anything */
+};
+/* All weights 0: first come, first served over all accounts. */
 
 struct sched_policy {
     int64_t half_life_us; /* of usage; 0: no decay */
     int64_t advance_us;   /* what a running job counts for beyond what it has used */
     int64_t mode_hold_us; /* an auto card changes its MIG mode only when idle this long */
-    bool one_line;        /* first come, first served over all accounts: shares do not matter */
     bool strict;          /* nobody passes the first that does not fit */
+    struct sched_order order;
+    int64_t las_us[SCHED_LAS_MAX]; /* rising thresholds of attained service, card·µs */
+    uint32_t las_count;
 };
 
-/* 7 days, 1 minute, 10 minutes. */
+/* 7 days, 1 minute, 10 minutes; shares alone decide; 1 and 10 card-hours. */
 #define SCHED_POLICY_DEFAULT                                                                       \
     {                                                                                              \
         .half_life_us = 7 * CLOCK_DAY, .advance_us = CLOCK_MINUTE,                                 \
-        .mode_hold_us = 10 * CLOCK_MINUTE                                                          \
+        .mode_hold_us = 10 * CLOCK_MINUTE, .order = { .share = 1, .age_max_us = 7 * CLOCK_DAY },   \
+        .las_us = { CLOCK_HOUR, 10 * CLOCK_HOUR }, .las_count = 2                                  \
     }
 
 struct sched *sched_new(const struct sched_policy *policy);
@@ -77,26 +106,77 @@ void sched_set_policy(struct sched *s, const struct sched_policy *policy, struct
 
 /* ---- accounts ------------------------------------------------------------------------------ */
 
-/*
- * Sets an account's weight (above 0; 1 for accounts never named). Accounts
- * come into being by this, by sched_set_usage, or by their first job.
- */
-void sched_set_weight(struct sched *s, const char *account, double weight);
-/* Usage (card·µs) as it stood at boot time `as_of_us`; replaces what was counted. */
-void sched_set_usage(struct sched *s, const char *account, double used_card_us, int64_t as_of_us);
+/* Who inside an account has a share of his own, and how its jobs go among themselves. */
+enum sched_inside {
+    SCHED_USERS = 0, /* each user; his jobs first come, first served */
+    SCHED_FIFO,      /* nobody: the account is one leaf, first come, first served */
+    SCHED_LAS,       /* nobody; the job that has had least service goes first */
+};
 
-struct sched_account {
-    const char *name; /* borrowed */
+struct sched_user_share {
+    const char *user;
     double weight;
-    double used_card_us;  /* decayed and settled up to `now` */
-    uint64_t running_ppm; /* of a card, summed over its running jobs */
+};
+
+struct sched_branch {
+    const char *name;
+    const char *parent; /* NULL: none. Made when it is not there; the caller makes no rings. */
+    double weight;      /* against its siblings, 0 or more */
+    enum sched_inside inside;
+    const struct sched_user_share *users; /* weights other than 1 */
+    size_t user_count;
+    const struct limits *limits;      /* of all its jobs and those of accounts below; NULL: none */
+    const struct limits *user_limits; /* of each user's; NULL: none */
+};
+
+/*
+ * Says what an account is, before it has jobs (asserted). Accounts nobody set
+ * come into being by their first job or usage: at the top, of weight 1.
+ */
+void sched_set_account(struct sched *s, const struct sched_branch *b);
+/* Its weight alone, at any time. */
+void sched_set_weight(struct sched *s, const char *account, double weight);
+/* Limits of the whole server, before any job; each may be NULL. */
+void sched_set_limits(struct sched *s, const struct limits *all, const struct limits *each_user);
+/*
+ * A class of jobs, before it has any. Classes that nobody set come into being
+ * by their first job, with priority 0. "normal" is what a job without a class is in.
+ * What it pushes out (qos.h) is looked up by name: set those classes first or later.
+ */
+void sched_set_qos(struct sched *s, const struct qos *q);
+
+/*
+ * Usage (card·µs) of a user in an account as it stood at boot time `as_of_us`;
+ * replaces what was counted. In accounts that are one leaf the user does not
+ * matter, and it is the account's.
+ */
+void sched_set_usage(struct sched *s, const char *account, uid_t uid, const char *user,
+                     double used_card_us, int64_t as_of_us);
+/* What whoever pays for this user's jobs there has used, settled up to now; 0: nobody there. */
+double sched_usage(struct sched *s, const char *account, uid_t uid, struct now now);
+/* Is the account one leaf, with a usage of its own? */
+bool sched_is_pooled(const struct sched *s, const char *account);
+
+/* A node of the share tree. */
+struct sched_account {
+    const char *name;   /* of the account; borrowed, as all */
+    const char *parent; /* NULL: top */
+    const char *user;   /* a user in it; NULL: the account itself */
+    uid_t uid;          /* of that user */
+    enum sched_inside inside;
+    double weight;
+    double used_card_us;  /* decayed and settled up to `now`; of an account: all below it */
+    uint64_t running_ppm; /* of a card as charged, summed over its running jobs */
     uint32_t running, pending;
-    uint32_t rank; /* 1: goes first; 0: has nothing pending */
+    double norm_shares, norm_usage; /* its part of its siblings' shares and usage, 0 to 1 */
+    double level;                   /* level fairness; INFINITY: nothing used */
+    double factor;                  /* 0 to 1; of an account: its best leaf's */
+    uint32_t rank;                  /* of all leaves, 1 goes first; 0: none below it */
 };
 typedef void (*sched_account_fn)(const struct sched_account *a, void *arg);
-/* All accounts, in the order in which they were made. Settles usage up to now. */
+/* All nodes, each account followed by its users and the accounts below it. Settles usage up to now. */
 void sched_each_account(struct sched *s, struct now now, sched_account_fn fn, void *arg);
-/* One of them; false: no such account. */
+/* One account; false: no such account. */
 bool sched_account(struct sched *s, const char *account, struct now now, struct sched_account *ret);
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
@@ -105,10 +185,23 @@ struct sched_job {
     uint64_t id;
     uint64_t order; /* place in line within the account; 0: the id */
     uid_t uid;
+    const char *user;              /* his name, for people; NULL: the number will do */
     const char *account;           /* copied once per account */
+    const char *qos;               /* class; NULL: "normal" */
     const struct request *request; /* copied once per shape; passed request_check */
     int64_t limit_us;              /* 0: none */
+    int64_t submit_us;             /* boot time; its age and the submit rate count from then */
+    double attained_card_us;       /* service of attempts that are over */
 };
+
+/*
+ * May this job be handed in now? Limits on handing in (jobs that wait, rate,
+ * wall time), and limits on running that it could never keep: -EDQUOT and a
+ * sentence with the limit, its value, its present use and when it frees up.
+ * Needs the boards of `inv`. Changes nothing.
+ */
+int sched_admit(struct sched *s, const struct inventory *inv, const struct sched_job *job,
+                struct now now, struct err *e);
 
 /* The job is pending. The id must not be known here (asserted). */
 void sched_add(struct sched *s, const struct sched_job *job);
@@ -124,16 +217,23 @@ void sched_hold(struct sched *s, uint64_t id, int64_t until_us);
 void sched_release(struct sched *s, uint64_t id);
 
 /*
- * A pending job runs from now on and its account pays `share_ppm` of a card.
+ * A pending job runs from now on, holds `place` (copied; NULL: nothing that
+ * limits count) and pays `share_ppm` of a card, times what its class costs.
  * After sched_next, and at the start of a daemon for what runs already (then
  * `since` is when it began, or the stamp of the usage that was loaded, if
  * that is later). Asserted: the job is known and pending.
  */
-void sched_start(struct sched *s, uint64_t id, uint64_t share_ppm, int64_t since_us);
+void sched_start(struct sched *s, uint64_t id, const struct place *place, uint64_t share_ppm,
+                 int64_t since_us);
 /* It holds nothing any more: pays up to `at_us` and is forgotten. Unknown ids do nothing. */
 void sched_end(struct sched *s, uint64_t id, int64_t at_us);
-/* It holds nothing any more and is pending again, at its old place. */
+/*
+ * It holds nothing any more and is pending again, at its old place; what it
+ * had is added to its attained service.
+ */
 void sched_requeue(struct sched *s, uint64_t id, int64_t at_us);
+/* Service so far, this attempt's too: dominant share × time, card·µs, not decayed. 0: not here. */
+double sched_attained(const struct sched *s, uint64_t id, int64_t now_us);
 
 size_t sched_pending(const struct sched *s);
 size_t sched_running(const struct sched *s);
@@ -181,16 +281,28 @@ enum sched_why {
     WHY_NO_ROOM,  /* does not fit, and is not the first */
     WHY_HELD,     /* sched_hold */
     WHY_NEVER,    /* no card here can serve it as things are (a card was lost, left the pool …) */
+    WHY_LIMIT,    /* a limit of its user, its account, its class or the server stops it */
 };
 
 #define SCHED_WHY_CARDS 16
 
 struct sched_explanation {
     enum sched_why why;
-    const char *account;      /* borrowed from sched */
-    uint32_t ahead;           /* jobs of its account that are before it */
-    uint32_t account_rank;    /* 1: its account goes first */
-    uint32_t accounts;        /* that have something pending */
+    const char *account; /* borrowed from sched, as `user` and `qos` */
+    const char *user;    /* whose share decides; NULL: the account's as one */
+    const char *qos;
+    enum sched_inside inside;
+    uint32_t ahead;                   /* jobs that share with it and are before it */
+    uint32_t rank, leaves;            /* of its share: 1 goes first, of so many */
+    double account_level, user_level; /* level fairness; INFINITY: nothing used */
+    uint32_t tier;                    /* priority of its class */
+    double factor, age, size;         /* 0 to 1 each; points is their weighted sum */
+    double points;
+    struct sched_order order; /* the weights */
+    uint32_t level;           /* SCHED_LAS: thresholds of attained service it has passed */
+    double attained_card_us;
+    enum limit_kind limit;    /* WHY_LIMIT */
+    int64_t limit_frees_us;   /* WHY_LIMIT: room by then at the latest; 0: not known */
     uint64_t reserved_for;    /* the job that holds the reservation; 0: nobody */
     int64_t expected_boot_us; /* WHY_RESERVED: the start that is kept for it; 0: not known */
     int64_t earliest_boot_us; /* no earlier than this, if nobody were ahead; 0: not known */

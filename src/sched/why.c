@@ -254,17 +254,87 @@ static void explain_pending(struct sched *s, const struct inventory *inv, const 
     }
 }
 
-static void find_turn(struct sched *s, const struct entry *e, struct now now,
-                      struct sched_explanation *x)
+/* Jobs of the same leaf that go before it, whatever they ask for. */
+static uint32_t ahead_of(const struct entry *e)
 {
-    const struct account *a = e->shape->account;
-    size_t count;
-    free(account_line(s, now.boot_us, &count)); /* for the ranks */
-    x->account = a->name;
-    x->account_rank = a->rank;
-    x->accounts = (uint32_t)count;
-    for (const struct shape *sh = a->shapes; sh; sh = sh->next)
-        x->ahead += tree_before(sh->root, e);
+    uint32_t n = 0;
+    for (const struct shape *sh = e->shape->leaf->shapes; sh; sh = sh->next)
+        if (sh->class->priority > e->shape->class->priority)
+            n += tree_size(sh->root);
+        else if (sh->class->priority == e->shape->class->priority)
+            n += tree_before(sh->root, e);
+    return n;
+}
+
+static void find_turn(struct sched *s, const struct inventory *inv, const struct entry *e,
+                      struct now now, struct sched_explanation *x)
+{
+    const struct leaf *l = e->shape->leaf;
+    s->cards = inv->card_count;
+    question_look(s, inv, e->shape->question);
+    tree_rank(s, now.boot_us);
+    struct turn t = turn_of(s, e, now.boot_us);
+    x->account = l->account->name;
+    x->user = l->user;
+    x->qos = e->shape->class->name;
+    x->inside = l->account->inside;
+    x->rank = s->tree[l->node].rank;
+    x->leaves = (uint32_t)s->leaf_count;
+    x->account_level = s->tree[l->account->node].level;
+    x->user_level = s->tree[l->node].level;
+    x->tier = t.tier;
+    x->factor = t.factor;
+    x->age = t.age;
+    x->size = t.size;
+    x->points = t.points;
+    x->order = s->policy.order;
+    x->level = e->level;
+    x->attained_card_us = sched_attained(s, e->id, now.boot_us);
+    if (e->state == ENTRY_PENDING)
+        x->ahead = ahead_of(e);
+}
+
+static void explain_limit(struct sched *s, const struct excess *over, struct now now,
+                          struct sched_explanation *x)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    uint64_t job = 0;
+    x->why = WHY_LIMIT;
+    x->limit = over->kind;
+    int64_t frees_us = excess_ends_us(s, over, &job);
+    text_add(&t, "waits for a limit: ");
+    excess_add(&t, over);
+    if (frees_us != INT64_MAX) {
+        x->limit_frees_us = frees_us;
+        text_add(&t, "; room by ");
+        add_time(&t, frees_us > now.boot_us ? frees_us : now.boot_us, now);
+        text_addf(&t, ", when #%" PRIu64 " ends at the latest", job);
+    } else if (job) {
+        text_addf(&t, "; #%" PRIu64 " has no time limit, so nobody can say when there is room",
+                  job);
+    }
+    say(x, &t);
+}
+
+static bool limited(struct sched *s, const struct inventory *inv, const struct entry *e,
+                    struct now now, struct sched_explanation *x)
+{
+    struct place place = { .items = NULL };
+    struct plan plan = { .steps = NULL };
+    struct place_rules rules = reserve_rules(s, true);
+    struct excess over = { .meter = NULL };
+    if (!e->shape->meter_count)
+        return false;
+    over = meters_full(e->shape);
+    if (!over.meter && place_request(inv, &e->shape->question->request, &rules, now, &place, &plan,
+                                     NULL) == PLACE_NOW) {
+        over = meters_over(e->shape, &place);
+        place_done(&place);
+        plan_done(&plan);
+    }
+    if (over.meter)
+        explain_limit(s, &over, now, x);
+    return over.meter;
 }
 
 void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, struct now now,
@@ -275,12 +345,14 @@ void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, st
     if (!e)
         return;
     reserve_look(s, inv);
-    find_turn(s, e, now, ret);
+    find_turn(s, inv, e, now, ret);
     ret->reserved_for = s->reservation.entry ? s->reservation.entry->id : 0;
     if (e->state == ENTRY_RUNNING)
         ret->why = WHY_RUNNING;
     else if (e->state == ENTRY_HELD)
         explain_held(e, now, ret);
+    else if (limited(s, inv, e, now, ret))
+        return;
     else if (s->reservation.entry == e)
         explain_reserved(s, inv, e, now, ret);
     else

@@ -179,7 +179,7 @@ static void start(struct world *w, const struct sched_decision *d)
         wrong(w, d->job_id, bad);
     j->phase = RUNS;
     j->ends_us = w->now.boot_us + j->runs_us;
-    sched_start(w->queue, d->job_id, charge_dominant_ppm(&d->place), w->now.boot_us);
+    sched_start(w->queue, d->job_id, &d->place, charge_dominant_ppm(&d->place), w->now.boot_us);
 }
 
 /* A reservation may come nearer, never go away. */

@@ -45,7 +45,8 @@ static void strict_order_waits_and_skipping_does_not(void **state)
     struct inventory inv = { .bulk = &bulk };
     struct replay_policy p = { .sched = SCHED_POLICY_DEFAULT };
     struct replayed r = { 0 };
-    p.sched.one_line = p.sched.strict = true;
+    p.sched.order.share = 0;
+    p.sched.strict = true;
     replay(&r, text, &inv, &p);
     assert_true(started_s(&r, 1) == 100);
     assert_true(started_s(&r, 2) == 100);
@@ -155,7 +156,7 @@ static void philly_comes_out_as_measured(void **state)
         struct replay_policy p = { .sched = SCHED_POLICY_DEFAULT };
         struct replay_figures f;
         struct replayed r = { 0 };
-        p.sched.one_line = true;
+        p.sched.order.share = 0;
         p.sched.strict = strict;
         replay(&r, text, &inv, &p);
         replay_figures(&r.trace, &r.result, &f);

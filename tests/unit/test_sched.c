@@ -70,7 +70,7 @@ static void cycle(void)
             fail_msg("job %d %s", (int)d.job_id, wrong);
         backfilled[start_count] = d.backfill;
         started[start_count++] = d.job_id;
-        sched_start(queue, d.job_id, charge_dominant_ppm(&d.place), now.boot_us);
+        sched_start(queue, d.job_id, &d.place, charge_dominant_ppm(&d.place), now.boot_us);
         sched_decision_done(&d);
     }
 }
@@ -132,8 +132,8 @@ static void who_used_less_goes_first(void **state)
 {
     (void)state;
     a100s(1);
-    sched_set_usage(queue, "nlp", 2 * CLOCK_HOUR, now.boot_us);
-    sched_set_usage(queue, "vision", 1 * CLOCK_HOUR, now.boot_us);
+    sched_set_usage(queue, "nlp", 1000, NULL, 2 * CLOCK_HOUR, now.boot_us);
+    sched_set_usage(queue, "vision", 1000, NULL, 1 * CLOCK_HOUR, now.boot_us);
     submit(1, "nlp", ask_cards(1), 0);
     submit(2, "vision", ask_cards(1), 0);
     cycle();
@@ -145,8 +145,8 @@ static void weights_divide_usage(void **state)
     (void)state;
     a100s(1);
     sched_set_weight(queue, "nlp", 4);
-    sched_set_usage(queue, "nlp", 2 * CLOCK_HOUR, now.boot_us);
-    sched_set_usage(queue, "vision", 1 * CLOCK_HOUR, now.boot_us);
+    sched_set_usage(queue, "nlp", 1000, NULL, 2 * CLOCK_HOUR, now.boot_us);
+    sched_set_usage(queue, "vision", 1000, NULL, 1 * CLOCK_HOUR, now.boot_us);
     submit(1, "vision", ask_cards(1), 0);
     submit(2, "nlp", ask_cards(1), 0);
     cycle();
@@ -189,7 +189,7 @@ static void a_running_job_is_charged_by_its_share_and_time(void **state)
     struct sched_policy no_decay = { .half_life_us = 0 };
     sched_set_policy(queue, &no_decay, now);
     submit(1, "nlp", ask_cards(1), 0);
-    sched_start(queue, 1, 250000, now.boot_us);
+    sched_start(queue, 1, NULL, 250000, now.boot_us);
     pass(CLOCK_HOUR);
     assert_float_equal(used("nlp"), CLOCK_HOUR / 4.0, 1);
     sched_end(queue, 1, now.boot_us);
@@ -202,7 +202,7 @@ static void usage_halves_with_the_half_life(void **state)
     (void)state;
     struct sched_policy policy = { .half_life_us = CLOCK_DAY };
     sched_set_policy(queue, &policy, now);
-    sched_set_usage(queue, "nlp", 1000, now.boot_us);
+    sched_set_usage(queue, "nlp", 1000, NULL, 1000, now.boot_us);
     pass(CLOCK_DAY);
     assert_float_equal(used("nlp"), 500, 1e-9);
     pass(CLOCK_DAY);
@@ -217,8 +217,8 @@ static void charging_does_not_depend_on_how_often_it_is_settled(void **state)
     sched_set_policy(queue, &policy, now);
     submit(1, "once", ask_cards(1), 0);
     submit(2, "often", ask_cards(1), 0);
-    sched_start(queue, 1, PPM, now.boot_us);
-    sched_start(queue, 2, PPM, now.boot_us);
+    sched_start(queue, 1, NULL, PPM, now.boot_us);
+    sched_start(queue, 2, NULL, PPM, now.boot_us);
     for (int i = 0; i < 1000; i++) {
         pass(CLOCK_HOUR / 10);
         (void)used("often");
@@ -231,7 +231,7 @@ static void charging_does_not_depend_on_how_often_it_is_settled(void **state)
 static void a_clock_that_goes_back_takes_nothing_away(void **state)
 {
     (void)state;
-    sched_set_usage(queue, "nlp", 1000, now.boot_us);
+    sched_set_usage(queue, "nlp", 1000, NULL, 1000, now.boot_us);
     pass(-CLOCK_DAY);
     assert_float_equal(used("nlp"), 1000, 1e-9);
 }
@@ -252,7 +252,7 @@ static void later_jobs_that_would_delay_the_blocked_one_wait(void **state)
     (void)state;
     block_two_cards();
     submit(3, "vision", ask_cards(1), 2 * CLOCK_HOUR);
-    sched_set_usage(queue, "vision", 100 * CLOCK_DAY, now.boot_us);
+    sched_set_usage(queue, "vision", 1000, NULL, 100 * CLOCK_DAY, now.boot_us);
     cycle();
     assert_int_equal(start_count, 0);
     end(1);
@@ -264,7 +264,7 @@ static void short_jobs_fill_the_hole_before_the_reservation(void **state)
 {
     (void)state;
     block_two_cards();
-    sched_set_usage(queue, "vision", 100 * CLOCK_DAY, now.boot_us);
+    sched_set_usage(queue, "vision", 1000, NULL, 100 * CLOCK_DAY, now.boot_us);
     submit(3, "vision", ask_cards(1), 0);
     submit(4, "vision", ask_cards(1), 59 * CLOCK_MINUTE + 1);
     submit(5, "vision", ask_cards(1), 59 * CLOCK_MINUTE);
@@ -287,7 +287,7 @@ static void cards_that_are_not_reserved_are_used_by_everybody(void **state)
     a100s(1);
     inv.cards[2].mode = MODE_SLICES;
     submit(3, "vision", ask_slices("7g.80gb", 1), 0);
-    sched_set_usage(queue, "vision", 100 * CLOCK_DAY, now.boot_us);
+    sched_set_usage(queue, "vision", 1000, NULL, 100 * CLOCK_DAY, now.boot_us);
     cycle();
     assert_starts(3);
 }
@@ -322,7 +322,7 @@ static void without_limits_the_youngest_cards_drain(void **state)
     pass(CLOCK_MINUTE);
     submit(4, "nlp", ask_cards(1), 0);
     submit(5, "vision", ask_slices("1g.10gb", 1), 0);
-    sched_set_usage(queue, "vision", 1000 * CLOCK_DAY, now.boot_us);
+    sched_set_usage(queue, "vision", 1000, NULL, 1000 * CLOCK_DAY, now.boot_us);
     cycle();
     assert_int_equal(start_count, 0);
     struct sched_explanation x = why(4);
@@ -384,7 +384,7 @@ static void a_removed_job_gives_its_reservation_up(void **state)
     (void)state;
     block_two_cards();
     submit(3, "vision", ask_cards(1), 0);
-    sched_set_usage(queue, "vision", 100 * CLOCK_DAY, now.boot_us);
+    sched_set_usage(queue, "vision", 1000, NULL, 100 * CLOCK_DAY, now.boot_us);
     cycle();
     assert_int_equal(start_count, 0);
     sched_remove(queue, 2);
@@ -485,13 +485,13 @@ static void why_says_who_is_in_the_way_and_what_would_help(void **state)
     block_two_cards();
     submit(3, "vision", ask_cards(1), 2 * CLOCK_HOUR);
     submit(4, "nlp", ask_cards(2), 0);
-    sched_set_usage(queue, "vision", 100 * CLOCK_DAY, now.boot_us);
+    sched_set_usage(queue, "vision", 1000, NULL, 100 * CLOCK_DAY, now.boot_us);
     cycle();
     struct sched_explanation x = why(2);
     assert_int_equal(x.why, WHY_RESERVED);
     assert_int_equal(x.ahead, 0);
-    assert_int_equal(x.account_rank, 1);
-    assert_int_equal(x.accounts, 2);
+    assert_int_equal(x.rank, 1);
+    assert_int_equal(x.leaves, 2);
     assert_string_equal(x.account, "nlp");
     assert_int_equal(x.card_count, 2);
     assert_int_equal(x.expected_boot_us, now.boot_us + 59 * CLOCK_MINUTE);
@@ -501,7 +501,7 @@ static void why_says_who_is_in_the_way_and_what_would_help(void **state)
     x = why(3);
     assert_int_equal(x.why, WHY_DRAINING);
     assert_int_equal(x.reserved_for, 2);
-    assert_int_equal(x.account_rank, 2);
+    assert_int_equal(x.rank, 2);
     assert_int_equal(x.short_limit_us, 59 * CLOCK_MINUTE);
     assert_string_equal(x.text, "gpu0, gpu1 would do, but are kept for #2; with a time limit of at "
                                 "most 59m it could start now");
