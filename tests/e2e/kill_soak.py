@@ -35,7 +35,7 @@ def parent(pid):
 
 
 class Killer(threading.Thread):
-    """Kills one process of a World every now and then, until told to rest."""
+    """Kills one process of a World every now and then, or several at once, until told to rest."""
 
     def __init__(self, world, dice, every):
         super().__init__(daemon=True)
@@ -45,18 +45,21 @@ class Killer(threading.Thread):
 
     def run(self):
         while not self.rest.wait(self.dice.expovariate(1 / self.every)):
-            target = self.dice.choice(KILLED)
+            targets = self.dice.choices(KILLED, k=self.dice.choice((1, 1, 1, 2, 4)))
             pids = [pid for pid in self.world.divvy.processes()
-                    if comm(pid) == target and comm(parent(pid)) != "divvy-supervise"]
-            if not pids:
-                continue
-            if target == "divvy-supervise":
-                self.world.kills_supervisors = True
-            try:
-                os.kill(self.dice.choice(pids), signal.SIGKILL)
-                self.count += 1
-            except ProcessLookupError:
-                pass
+                    if comm(pid) in targets and comm(parent(pid)) != "divvy-supervise"]
+            self.dice.shuffle(pids)
+            for pid in pids[:len(targets)]:
+                self.kill(pid)
+
+    def kill(self, pid):
+        if comm(pid) == "divvy-supervise":
+            self.world.kills_supervisors = True
+        try:
+            os.kill(pid, signal.SIGKILL)
+            self.count += 1
+        except ProcessLookupError:
+            pass
 
 
 def one_job(w, dice, name):
