@@ -51,12 +51,14 @@ static void connection_changed(void *ctx, struct MHD_Connection *mhd, void **con
         if (api_caller_read(c->fd, &c->caller, NULL) < 0 ||
             api_caller_judge(&c->caller, &c->api->cfg, c->api->own_uid, NULL) < 0)
             c->caller = (struct api_caller){ .uid = (uid_t)-1, .gid = (gid_t)-1 };
+        patience_add(c->api, c);
         *context = c;
         return;
     }
     if (!c)
         return;
     count_connection(c->api, c->caller.uid, -1);
+    patience_remove(c);
     api_caller_done(&c->caller);
     free(c);
     *context = NULL;
@@ -169,6 +171,8 @@ static enum MHD_Result send_answer(struct api_request *req)
     if (!response)
         return MHD_NO;
     req->answer = NULL; /* the response has it */
+    patience_hold(req->from, req->answer_len);
+    patience_phase(req->from, PHASE_TAKES);
     (void)MHD_add_response_header(response, "Content-Type", "application/json");
     if (req->allow)
         (void)MHD_add_response_header(response, "Allow", req->allow);
@@ -186,11 +190,28 @@ static bool announces_too_much(struct MHD_Connection *mhd)
 
 static void take_piece(struct api_request *req, const char *data, size_t *size)
 {
-    if (req->too_large || req->body.len + *size > API_BODY_MAX)
+    if (req->too_large || req->body.len + *size > API_BODY_MAX) {
         req->too_large = true;
-    else
+    } else if (req->no_room || !patience_room(req->from, *size)) {
+        req->no_room = true;
+    } else {
         text_addn(&req->body, data, *size);
+        patience_hold(req->from, *size);
+    }
     *size = 0;
+}
+
+/* What was not read to the end is answered all the same. */
+static void refuse_size(struct api_request *req)
+{
+    if (req->too_large)
+        request_reply_problem(req, 413, "too_large",
+                              "the request is too large; 1 MiB holds the longest command and "
+                              "environment that work");
+    else if (req->no_room)
+        request_reply_problem(req, 429, "limit",
+                              "too much is under way between you and divvyd; read the answers "
+                              "first, then ask again");
 }
 
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const char *url,
@@ -201,20 +222,22 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
     struct api_request *req = *context;
     if (!req) {
         *context = req = request_new(ctx, mhd);
+        if (!req->from)
+            return MHD_NO;
         req->too_large = announces_too_much(mhd);
+        req->no_room = !patience_room(req->from, 1);
         if (!req->too_large)
-            return req->from ? MHD_YES : MHD_NO;
+            return MHD_YES;
     }
     if (*size) {
         take_piece(req, data, size);
         return MHD_YES;
     }
-    if (req->too_large && !req->status)
-        request_reply_problem(req, 413, "too_large",
-                              "the request is too large; 1 MiB holds the longest command and "
-                              "environment that work");
+    if (!req->status)
+        refuse_size(req);
     if (!req->routed && !req->status) {
         req->routed = true;
+        patience_phase(req->from, PHASE_WAITS);
         request_route(req, method, url);
     }
     if (req->status)
@@ -232,6 +255,10 @@ static void request_over(void *ctx, struct MHD_Connection *mhd, void **context,
     *context = NULL;
     if (!req)
         return;
+    if (req->from) {
+        patience_let_go(req->from);
+        patience_phase(req->from, PHASE_ASKS);
+    }
     req->mhd = NULL;
     if (api->closing)
         req->api = NULL;
@@ -276,7 +303,8 @@ static void set_defaults(struct api_config *cfg)
 int api_open(const struct api_config *cfg, struct api **ret, struct err *e)
 {
     struct api *api = mem_new(sizeof *api);
-    *api = (struct api){ .cfg = *cfg, .own_uid = geteuid(), .per_uid = MAP_INIT };
+    *api =
+        (struct api){ .cfg = *cfg, .own_uid = geteuid(), .per_uid = MAP_INIT, .held_by = MAP_INIT };
     set_defaults(&api->cfg);
     api->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     api->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -304,6 +332,7 @@ void api_close(struct api *api)
     if (api->mhd)
         MHD_stop_daemon(api->mhd);
     map_done(&api->per_uid);
+    map_done(&api->held_by);
     if (api->epoll_fd >= 0)
         (void)close(api->epoll_fd); /* holds no data */
     if (api->reserve_fd >= 0)
@@ -359,6 +388,7 @@ void api_run(struct api *api)
             hung_up(events[i].data.ptr);
     }
     look_at_waits(api);
+    patience_look(api, api_now(api));
     int rounds = 0;
     do
         (void)MHD_run(api->mhd); /* its failures are those of single connections */
@@ -374,6 +404,7 @@ int64_t api_timeout_us(const struct api *api, struct now now)
 {
     MHD_UNSIGNED_LONG_LONG ms = 0;
     int64_t us = MHD_get_timeout(api->mhd, &ms) == MHD_YES ? (int64_t)ms * 1000 : -1;
+    us = sooner(us, patience_timeout_us(api, now));
     for (const struct api_request *req = api->suspended; req; req = req->next) {
         if (!req->waits)
             continue;

@@ -26,6 +26,11 @@
  * Long polls (`GET /v1/jobs/ID/wait`) are kept here: the daemon calls
  * api_job_changed whenever a job's state changed, and nothing more.
  *
+ * Whoever connects costs little: so many connections in all and by user, a
+ * request is whole within seconds or dropped, an answer taken within a minute,
+ * and the requests and answers that are under way hold 64 MiB at most, 16 MiB
+ * of one user.
+ *
  * All calls come from one thread. Nothing here blocks.
  */
 #ifndef DIVVY_API_API_H

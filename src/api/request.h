@@ -15,10 +15,20 @@
 #include "api/body.h"
 #include "base/map.h"
 
+enum api_phase {
+    PHASE_ASKS,  /* its next request is not whole yet */
+    PHASE_WAITS, /* for us */
+    PHASE_TAKES, /* its answer */
+};
+
 struct api_connection {
     struct api *api;
     int fd;
     struct api_caller caller;
+    enum api_phase phase;
+    int64_t since_boot_us;              /* in this phase */
+    size_t held;                        /* bytes of its request and its answer */
+    struct api_connection *prev, *next; /* all open ones of the api */
 };
 
 struct api_request {
@@ -27,6 +37,7 @@ struct api_request {
     struct api_connection *from; /* valid while mhd is */
     struct text body;
     bool too_large;
+    bool no_room; /* too much is under way already */
     bool routed;
     bool suspended;
     bool owed;         /* an op has it and will answer */
@@ -51,6 +62,10 @@ struct api {
     uid_t own_uid;
     struct map per_uid; /* uid -> number of connections, as a pointer value */
     unsigned connections;
+    struct api_connection *open;
+    struct map held_by;   /* uid -> bytes of requests and answers, as a pointer value */
+    size_t held;          /* of all */
+    int64_t look_boot_us; /* slow ones are looked for again then */
     struct api_request *suspended;
     size_t owed;
     bool closing;
@@ -82,5 +97,23 @@ void request_unlink(struct api_request *req);
 /* Answers a long poll if there is something to say or its time is over. */
 void wait_look(struct api_request *req, struct now now);
 struct now api_now(const struct api *api);
+
+/* ---- patience.c ---- */
+#define API_HELD_MAX (64u * 1024u * 1024u)
+#define API_HELD_BY_UID_MAX (16u * 1024u * 1024u) /* operators have no such cap */
+
+void patience_add(struct api *api, struct api_connection *c);
+void patience_remove(struct api_connection *c);
+/* Its time starts anew. */
+void patience_phase(struct api_connection *c, enum api_phase phase);
+/* May this connection hold so many bytes more? */
+bool patience_room(const struct api_connection *c, size_t more);
+void patience_hold(struct api_connection *c, size_t more);
+/* All that it holds. */
+void patience_let_go(struct api_connection *c);
+/* Closes connections that are too slow with their request, or with taking the answer. */
+void patience_look(struct api *api, struct now now);
+/* When that is due again; -1: nobody is connected. */
+int64_t patience_timeout_us(const struct api *api, struct now now);
 
 #endif

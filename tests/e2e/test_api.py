@@ -1,5 +1,8 @@
 """Whoever may connect to the socket must not be able to hurt the daemon through it."""
+import contextlib
+import pathlib
 import random
+import resource
 import socket
 import subprocess
 import sys
@@ -83,6 +86,91 @@ for _ in range(140):
     held.append(s)
 print(got.count("200"), got.count("429"))
 """
+
+
+def memory_mib(box):
+    status = pathlib.Path(f"/proc/{box.divvy.daemon.pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
+
+
+@contextlib.contextmanager
+def crowd(path, count):
+    """So many connections, open until the end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, count + 200), hard), hard))
+    with contextlib.ExitStack() as held:
+        yield [held.enter_context(dial(path)) for _ in range(count)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_thousand_at_once_are_all_answered(box, path):
+    before = memory_mib(box)
+    with crowd(path, 1000) as all_of_them:
+        for connection in all_of_them:
+            connection.sendall(GET)
+        assert answers(path)
+        for connection in all_of_them:
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        assert memory_mib(box) - before < 64
+    assert answers(path)
+
+
+def test_slow_readers_hold_little_and_keep_nobody_waiting(box, path):
+    """Each asks for a long list and reads nothing of it."""
+    for _ in range(20):
+        box.divvy.submit("--name", "n" * 60, "--output", "/dev/null", "--", "true")
+    harness.until(lambda: box.divvy.json("status")["jobs"]["completed"] == 20, "they are done")
+    before = memory_mib(box)
+    with crowd(path, 200) as all_of_them:
+        for connection in all_of_them:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            for _ in range(10):
+                connection.sendall(b"GET /v1/jobs?state=all HTTP/1.1\r\nHost: divvy\r\n\r\n")
+        assert answers(path)
+        assert memory_mib(box) - before < 128
+    assert answers(path)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_of_100_mb_is_refused_and_not_kept(box, path, chunked):
+    before = memory_mib(box)
+    piece = b"x" * 65536
+    with dial(path) as connection:
+        connection.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: divvy\r\n" +
+                           (b"Transfer-Encoding: chunked\r\n\r\n" if chunked else
+                            b"Content-Length: 104857600\r\n\r\n"))
+        most = 0
+        try:
+            for i in range(1600):
+                connection.sendall(b"10000\r\n" + piece + b"\r\n" if chunked else piece)
+                if i % 200 == 0:
+                    assert answers(path)
+                    most = max(most, memory_mib(box))
+            if chunked:
+                connection.sendall(b"0\r\n\r\n")
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it does not listen any more; what it said is there to read
+        assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
+    assert most - before < 16
+    assert answers(path)
+
+
+def test_half_bodies_of_many_are_bounded(box, path):
+    before = memory_mib(box)
+    with crowd(path, 200) as all_of_them:
+        for connection in all_of_them:
+            connection.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: divvy\r\nContent-Length: 1000000\r\n\r\n")
+            connection.sendall(b" " * 999_999)
+        assert answers(path)
+        assert memory_mib(box) - before < 160
+        refused = 0
+        for connection in all_of_them:
+            connection.sendall(b" ")
+            said = connection.recv(65536)
+            refused += said.startswith(b"HTTP/1.1 429 ")
+            assert said.startswith((b"HTTP/1.1 429 ", b"HTTP/1.1 400 ")), said
+        assert refused > 100
+    assert answers(path)
 
 
 @pytest.mark.root

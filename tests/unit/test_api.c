@@ -380,6 +380,70 @@ static void test_too_large_a_body(void **state)
     assert_int_equal(hear(other, body), 413);
 }
 
+static bool closed(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+static void test_a_request_has_its_time_however_it_drips(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    auto_close int drips = dial(d);
+    auto_close int waits = dial(d);
+    say(d, waits, "GET", "/v1/jobs/7/wait", "");
+    static const char half[] = "GET /v1/status HTTP/1.1\r\nHost: divvy";
+    for (size_t i = 0; i < 11; i++) {
+        assert_int_equal(send(drips, &half[i], 1, MSG_NOSIGNAL), 1);
+        turn(d);
+        assert_false(closed(drips));
+        d->now.boot_us += CLOCK_SECOND;
+    }
+    turn(d);
+    assert_true(closed(drips));
+    assert_int_equal(hear(waits, body), 0);
+    assert_false(closed(waits));
+    assert_int_equal(ask(d, "GET", "/v1/status", "", body), 200);
+}
+
+#define PIECE (1024 * 1024 - 16)
+
+/* All of a body but its last byte. */
+static int send_most(struct desk *d, const char *body)
+{
+    int fd = dial(d);
+    auto_free char *head = text_fmt("POST /v1/jobs HTTP/1.1\r\nHost: divvy\r\nContent-Length: "
+                                    "%d\r\n\r\n",
+                                    PIECE);
+    assert_int_equal(send(fd, head, strlen(head), MSG_NOSIGNAL), strlen(head));
+    for (size_t sent = 0; sent < PIECE - 1;) {
+        ssize_t n = send(fd, body + sent, PIECE - 1 - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent += n > 0 ? (size_t)n : 0;
+        turn(d);
+    }
+    return fd;
+}
+
+static void test_what_is_under_way_has_a_bound(void **state)
+{
+    struct desk *d = *state;
+    auto_free char *body = mem_new(PIECE + 1);
+    int held[80];
+    char said[8192];
+    memset(body, ' ', PIECE);
+    for (size_t i = 0; i < 80; i++)
+        held[i] = send_most(d, body);
+    assert_int_equal(send(held[79], " ", 1, MSG_NOSIGNAL), 1);
+    turn(d);
+    assert_int_equal(hear(held[79], said), 429);
+    assert_non_null(strstr(said, "read the answers first"));
+    for (size_t i = 0; i < 80; i++)
+        (void)close(held[i]);
+    turn(d);
+    assert_int_equal(ask(d, "GET", "/v1/status", "", said), 200);
+}
+
 static void test_noise_breaks_nothing(void **state)
 {
     struct desk *d = *state;
@@ -410,6 +474,8 @@ int main(void)
         TEST(test_who_hangs_up_waits_no_more),
         TEST(test_acting),
         TEST(test_too_large_a_body),
+        TEST(test_a_request_has_its_time_however_it_drips),
+        TEST(test_what_is_under_way_has_a_bound),
         TEST(test_noise_breaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
