@@ -20,7 +20,7 @@ struct choice {
     enum way way;
     uint32_t destroyed;
     uint32_t worth;     /* occupancy_worth lost; 0 while places of one card are compared */
-    uint32_t lost;      /* places lost, occupancy_room */
+    uint32_t lost;      /* places lost, occupancy_room; 0 while cards are compared */
     uint32_t lost_idle; /* the same when idle pieces count as taken */
     uint32_t ordinal;
     uint32_t start;
@@ -227,6 +227,7 @@ static void offer_profile(struct choice *best, const struct choice *base)
     if (!here.card)
         return;
     here.worth = worth_lost(&here);
+    here.lost = here.lost_idle = 0; /* fewer places of another kind are no merit of a card */
     offer(best, &here);
 }
 
