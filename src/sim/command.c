@@ -78,6 +78,7 @@ static const struct verb verbs[] = {
       "  hang             calls block until the fault is taken away\n"
       "  passthrough      a virtual machine's: a reset does nothing, a reboot does\n"
       "  nvlink           linked to the others that have this: reset only together\n"
+      "  leak:MIB         memory of it and its slices is in use by no process\n"
       "  xid:N            an XID event; 79 loses the card, too\n"
       "  none             mend all of it" },
     { "reboot", command_reboot, reboot_options, "",

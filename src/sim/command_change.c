@@ -47,7 +47,7 @@ int command_fault(const struct call *c, struct err *e)
     if (rc >= 0 && c->count < 2)
         rc = err_set(e, -EINVAL,
                      "say which fault: lost, in-use, reset-required, create-fails:N, destroy-lies, "
-                     "slow:MS, hang, passthrough, nvlink, xid:N, or none");
+                     "slow:MS, hang, passthrough, nvlink, leak:MIB, xid:N, or none");
     if (rc >= 0)
         rc = machine_edit_begin(m, &edit, e);
     for (size_t i = 1; i < c->count && rc >= 0; i++)

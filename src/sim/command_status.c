@@ -36,6 +36,8 @@ static void add_faults(struct text *t, const struct sim_card *c)
     add_fault(t, c->faults & SIM_FAULT_NVLINK, "nvlink");
     if (c->slow_ms)
         text_addf(t, "%sslow:%u", t->len ? " " : "", c->slow_ms);
+    if (c->leak_mib)
+        text_addf(t, "%sleak:%u", t->len ? " " : "", c->leak_mib);
     if (c->fail_create_nth)
         text_addf(t, "%screate-fails:%u", t->len ? " " : "", c->fail_create_nth);
 }

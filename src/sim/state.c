@@ -82,6 +82,7 @@ int sim_card_reset(struct sim_state *st, uint32_t card, bool busy)
     bool changes = c->mig_current != c->mig_pending || sim_card_instances(c) > 0;
     forget_instances(c);
     c->faults &= ~(uint32_t)(SIM_FAULT_LOST | SIM_FAULT_RESET_REQUIRED);
+    c->leak_mib = 0;
     c->mig_current = c->mig_pending;
     if (changes)
         config_changed(st, card);
@@ -94,12 +95,14 @@ void sim_reload(struct sim_state *st, const struct sim_board *boards)
     for (uint32_t i = 0; i < st->card_count; i++) {
         struct sim_card *c = &st->cards[i];
         forget_instances(c);
+        c->leak_mib = 0;
         bool kept = boards[c->board].mig_enable == SIM_MIG_GPU_RESET && c->mig_pending;
         c->mig_current = c->mig_pending = kept;
         c->persistence = false;
         c->compute_mode = NVML_COMPUTEMODE_DEFAULT;
         c->power_limit_mw = 0;
         c->clock_lock_mhz = 0;
+        c->app_sm_mhz = c->app_mem_mhz = 0;
     }
 }
 
@@ -130,11 +133,11 @@ static const struct {
 
 static int unknown_fault(const char *words, struct err *e)
 {
-    return err_set(
-        e, -EINVAL,
-        "no fault is called \"%.40s\"; there are lost, in-use, reset-required, "
-        "create-fails:N, destroy-lies, slow:MS, hang, passthrough, nvlink, xid:N and none",
-        words);
+    return err_set(e, -EINVAL,
+                   "no fault is called \"%.40s\"; there are lost, in-use, reset-required, "
+                   "create-fails:N, destroy-lies, slow:MS, hang, passthrough, nvlink, leak:MIB, "
+                   "xid:N and none",
+                   words);
 }
 
 /* "word:N" with 1 <= N <= max. */
@@ -175,6 +178,9 @@ int sim_fault_set(struct sim_state *st, uint32_t card, const char *words, struct
         c->faults = 0;
         c->slow_ms = 0;
         c->fail_create_nth = 0;
+        c->leak_mib = 0;
+    } else if (takes_number(words, "leak", 1000000, &n)) {
+        c->leak_mib = n;
     } else if (takes_number(words, "create-fails", 1000000, &n)) {
         c->fail_create_nth = n;
     } else if (takes_number(words, "slow", 3600000, &n)) {

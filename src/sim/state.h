@@ -64,12 +64,15 @@ struct sim_card {
     uint32_t faults;          /* enum sim_fault, or-ed */
     uint32_t slow_ms;         /* every call takes this much longer; 0: no */
     uint32_t fail_create_nth; /* the Nth next create fails; 0: none */
+    uint32_t leak_mib;        /* memory in use on it and on each of its slices, by no process */
     uint32_t last_xid;        /* 0: none yet */
 
     bool persistence;
     uint32_t compute_mode;   /* NVML_COMPUTEMODE_* */
     uint32_t power_limit_mw; /* 0: the board's own */
     uint32_t clock_lock_mhz; /* highest SM clock allowed; 0: not locked */
+    uint32_t app_sm_mhz;     /* application clocks; 0: the board's own */
+    uint32_t app_mem_mhz;
 };
 
 struct sim_event {
@@ -134,7 +137,7 @@ void sim_reload(struct sim_state *st, const struct sim_board *boards);
 /*
  * Puts a fault on a card, in the words of `divvy-sim fault`: "lost", "in-use",
  * "reset-required", "create-fails:N", "destroy-lies", "slow:MS", "hang",
- * "passthrough", "nvlink", "xid:N" (an event; 79 also loses the card, as its meaning is that the card
+ * "passthrough", "nvlink", "leak:MIB", "xid:N" (an event; 79 also loses the card, as its meaning is that the card
  * has fallen off the bus), "none" (clears all of them). -EINVAL with a text
  * that lists these.
  */

@@ -147,8 +147,10 @@ static void faults_have_a_small_language(void **state)
     assert_int_equal(sim_fault_set(&st, 0, "slow:250", &e), 0);
     assert_int_equal(st.cards[0].slow_ms, 250);
     assert_int_equal(sim_fault_set(&st, 0, "hang", &e), 0);
+    assert_int_equal(sim_fault_set(&st, 0, "leak:512", &e), 0);
+    assert_int_equal(st.cards[0].leak_mib, 512);
     assert_int_equal(sim_fault_set(&st, 0, "none", &e), 0);
-    assert_int_equal(st.cards[0].faults | st.cards[0].slow_ms, 0);
+    assert_int_equal(st.cards[0].faults | st.cards[0].slow_ms | st.cards[0].leak_mib, 0);
     static const char *const bad[] = { "",        "slow",    "slow:",          "slow:0",
                                        "slow:1x", "slow:-1", "xid:9999999999", "create-fails:0",
                                        "Lost",    "lost " };

@@ -241,6 +241,84 @@ NVML(nvmlDeviceResetGpuLockedClocks, nvmlDevice_t device)
     return lock_clocks(device, 0);
 }
 
+/* Data-centre boards have application clocks: what a process gets that asks for none itself. */
+
+static nvmlReturn_t app_clock(const struct view *v, uint32_t set_mhz, uint32_t own_mhz,
+                              unsigned int *ret)
+{
+    if (!v->board->passive)
+        return NVML_ERROR_NOT_SUPPORTED;
+    return known(set_mhz ? set_mhz : own_mhz, ret);
+}
+
+static nvmlReturn_t ask_app_sm(const struct view *v, unsigned int *ret)
+{
+    return app_clock(v, v->card.app_sm_mhz, v->board->clock_sm_max_mhz, ret);
+}
+
+static nvmlReturn_t ask_app_mem(const struct view *v, unsigned int *ret)
+{
+    return app_clock(v, v->card.app_mem_mhz, v->board->clock_mem_mhz, ret);
+}
+
+static nvmlReturn_t ask_default_app_sm(const struct view *v, unsigned int *ret)
+{
+    return app_clock(v, 0, v->board->clock_sm_max_mhz, ret);
+}
+
+static nvmlReturn_t ask_default_app_mem(const struct view *v, unsigned int *ret)
+{
+    return app_clock(v, 0, v->board->clock_mem_mhz, ret);
+}
+
+NVML(nvmlDeviceGetApplicationsClock, nvmlDevice_t device, unsigned int type, unsigned int *mhz)
+{
+    if (type > NVML_CLOCK_MEM)
+        return core_machine() ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_UNINITIALIZED;
+    return view_parent_number(device, mhz, type == NVML_CLOCK_MEM ? ask_app_mem : ask_app_sm);
+}
+
+NVML(nvmlDeviceGetDefaultApplicationsClock, nvmlDevice_t device, unsigned int type,
+     unsigned int *mhz)
+{
+    if (type > NVML_CLOCK_MEM)
+        return core_machine() ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_UNINITIALIZED;
+    return view_parent_number(device, mhz,
+                              type == NVML_CLOCK_MEM ? ask_default_app_mem : ask_default_app_sm);
+}
+
+static nvmlReturn_t set_app_clocks(nvmlDevice_t device, unsigned int mem_mhz, unsigned int sm_mhz)
+{
+    struct view v;
+    AUTO(machine_edit) struct machine_edit edit = MACHINE_EDIT_INIT;
+    nvmlReturn_t rc = view_card(device, &v);
+    if (rc == NVML_SUCCESS && !v.board->passive)
+        rc = NVML_ERROR_NOT_SUPPORTED;
+    if (rc == NVML_SUCCESS &&
+        (sm_mhz > v.board->clock_sm_max_mhz || (mem_mhz && mem_mhz != v.board->clock_mem_mhz)))
+        rc = NVML_ERROR_INVALID_ARGUMENT;
+    if (rc == NVML_SUCCESS)
+        rc = code_of(machine_edit_begin(v.machine, &edit, NULL));
+    if (rc != NVML_SUCCESS)
+        return rc;
+    edit.state->cards[v.ordinal].app_sm_mhz = sm_mhz;
+    edit.state->cards[v.ordinal].app_mem_mhz = mem_mhz;
+    return core_commit(v.machine, &edit);
+}
+
+NVML(nvmlDeviceSetApplicationsClocks, nvmlDevice_t device, unsigned int mem_mhz,
+     unsigned int sm_mhz)
+{
+    if (!mem_mhz || !sm_mhz)
+        return core_machine() ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_UNINITIALIZED;
+    return set_app_clocks(device, mem_mhz, sm_mhz);
+}
+
+NVML(nvmlDeviceResetApplicationsClocks, nvmlDevice_t device)
+{
+    return set_app_clocks(device, 0, 0);
+}
+
 static nvmlReturn_t ask_pstate(const struct view *v, unsigned int *ret)
 {
     struct sensors s;

@@ -19,6 +19,8 @@ static void read_clocks(const struct view *v, struct sensors *s)
     uint32_t top = b->clock_sm_max_mhz;
     if (v->card.clock_lock_mhz > 0 && v->card.clock_lock_mhz < top)
         top = v->card.clock_lock_mhz;
+    if (v->card.app_sm_mhz > 0 && v->card.app_sm_mhz < top)
+        top = v->card.app_sm_mhz;
     s->clock_sm_mhz = s->idle && b->clock_sm_idle_mhz > 0 ? b->clock_sm_idle_mhz : top;
     s->clock_mem_mhz = b->clock_mem_mhz;
     /* Data-centre boards stay in P0; others rest. */
