@@ -19,6 +19,10 @@ static const struct field_choice isolations[] = {
 static const struct field_choice launches[] = {
     { "auto", LAUNCH_AUTO }, { "systemd", LAUNCH_SYSTEMD }, { "direct", LAUNCH_DIRECT }, { NULL }
 };
+static const struct field_choice settings_words[] = { { "restore", false },
+                                                      { "keep", true },
+                                                      { NULL } };
+static const struct field_choice shm_words[] = { { "remove", false }, { "keep", true }, { NULL } };
 static const struct field_choice levels[] = { { "error", LOG_ERROR }, { "warn", LOG_WARN },
                                               { "note", LOG_NOTE },   { "info", LOG_INFO },
                                               { "trace", LOG_TRACE }, { NULL } };
@@ -121,6 +125,24 @@ static int read_cdi(const struct yaml_node *n, const struct field *f, void *plac
                           *word);
 }
 
+/* A choice of two, into a bool. */
+static int read_either(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    int value = 0;
+    int r = field_choice_word(n, f, &value, e);
+    if (r >= 0)
+        *(bool *)place = value != 0;
+    return r;
+}
+
+static const struct field between_fields[] = {
+    { "settings", read_either, offsetof(struct config_between, keep_settings),
+      .choices = settings_words },
+    { "shared_memory", read_either, offsetof(struct config_between, keep_shm),
+      .choices = shm_words },
+    { NULL },
+};
+
 #define AT(member) offsetof(struct divvyd_config, member)
 static const struct field config_fields[] = {
     { "driver_root", field_path, AT(driver_root) },
@@ -132,6 +154,7 @@ static const struct field config_fields[] = {
     { "prolog_time", field_duration, AT(prolog_time_us) },
     { "operators", field_string, AT(operators) },
     { "isolation", field_choice_word, AT(isolation), .choices = isolations },
+    { "between_owners", field_map, AT(between), .sub = between_fields },
     { "launch", field_choice_word, AT(launch), .choices = launches },
     { "log_level", field_choice_word, AT(log_level), .choices = levels },
     { "cards", read_cards, 0 },

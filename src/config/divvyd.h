@@ -34,6 +34,12 @@ enum config_launch {
     LAUNCH_DIRECT, /* divvyd itself */
 };
 
+/* What is done between two owners of a card; divvy.yaml's between_owners. */
+struct config_between {
+    bool keep_settings; /* compute mode and clocks stay as the last one left them */
+    bool keep_shm;      /* and so does his shared memory */
+};
+
 /* What the first inventory of a card is; `divvy pool` and `divvy mode` change it later. */
 struct config_card {
     char *which; /* UUID, or PCI address "0000:07:00.0" */
@@ -46,10 +52,11 @@ struct divvyd_config {
     char *nvml;        /* library to open; NULL: DIVVY_NVML, else libnvidia-ml.so.1 */
     char *cgroup_root; /* cgroup directory for jobs; NULL: below divvyd's own */
     char *cdi;         /* "off", "on", or the path of the CDI specification to keep; default off */
-    char *prolog, *epilog;   /* programs to run before and after each attempt; NULL: none */
-    int64_t prolog_time_us;  /* how long each of them may take; 1 min */
-    char *operators;         /* Unix group that may do everything; default "divvy" */
-    int isolation;           /* enum config_gate */
+    char *prolog, *epilog;  /* programs to run before and after each attempt; NULL: none */
+    int64_t prolog_time_us; /* how long each of them may take; 1 min */
+    char *operators;        /* Unix group that may do everything; default "divvy" */
+    int isolation;          /* enum config_gate */
+    struct config_between between;
     int launch;              /* enum config_launch */
     int log_level;           /* enum log_level; default LOG_NOTE */
     int default_pool;        /* enum card_pool; default POOL_OFF */

@@ -91,6 +91,7 @@ static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
     s->prolog = text_dup(d->config.prolog);
     s->epilog = text_dup(d->config.epilog);
     s->hook_limit_us = d->config.prolog_time_us;
+    s->remove_shm = !d->config.between.keep_shm && !d->private_root;
     if (s->job.container.image)
         container_bind(d, s);
     return bind_tasks(d, j, s, e);
@@ -275,10 +276,10 @@ static void try_clear(struct job *j)
     int64_t waited = clock_now().boot_us - a->exit_seen_boot_us;
     if (j->state != JOB_ENDING || !a->exit_seen_boot_us)
         return;
-    if (cards_clear(j->daemon, &a->place, a->exit_seen_boot_us) || waited > CLEAR_WAIT_US)
-        clear(j);
-    else
+    if (!cards_clear(j->daemon, &a->place, a->exit_seen_boot_us) && waited <= CLEAR_WAIT_US)
         children_refresh(&j->daemon->children);
+    else if (tidy_cards(j, waited))
+        clear(j);
 }
 
 void attempts_clear(struct daemon *d)

@@ -330,6 +330,7 @@ void cards_snapshot(struct daemon *d, struct snapshot *take)
             reconcile_slices(d, d->cards[i]);
     d->inventory_stale = d->schedule = true;
     attempts_clear(d);
+    tidy_learn(d);
 }
 
 static void cards_release(struct daemon *d, struct card_memory *m)

@@ -102,8 +102,10 @@ static void slot_lost(struct child_slot *slot, const char *why)
         c->refresh_open = c->refresh_again = false;
         release_over(c); /* who is gone holds nothing */
     }
-    if (slot == &c->act)
+    if (slot == &c->act) {
+        c->events->restored(c->ctx, 0, NULL, NULL);
         step_lost(c, why);
+    }
 }
 
 static bool same_card(const struct driver_skip *a, const struct driver_skip *b)
@@ -212,6 +214,9 @@ static void reply_arrived(struct child_slot *slot, struct driver_reply *r)
             c->step_open = false;
             c->events->step(c->ctx, r->code, &r->step, &r->err);
         }
+        break;
+    case DRIVER_REPLY_RESTORED:
+        c->events->restored(c->ctx, r->code, &r->restore, &r->err);
         break;
     case DRIVER_REPLY_EVENT:
         c->events->event(c->ctx, &r->event);
@@ -362,6 +367,13 @@ int children_step(struct children *c, const struct step *s, struct err *e)
     if (r == 0)
         c->step_open = true;
     return r;
+}
+
+int children_restore(struct children *c, const struct driver_restore *what, struct err *e)
+{
+    if (!c->act.child)
+        return err_set(e, -EPIPE, "the process that carries out steps is being restarted");
+    return driver_child_ask_restore(c->act.child, what, NULL, e);
 }
 
 void children_release(struct children *c)

@@ -36,6 +36,8 @@ struct children_events {
     void (*no_driver)(void *ctx, const struct err *why);
     /* The step that was asked: code as driver_step. -ETIMEDOUT: it never came back. */
     void (*step)(void *ctx, int code, const struct step *done, const struct err *why);
+    /* A card's settings were set back, or could not be; `what` NULL: nobody knows, ask again. */
+    void (*restored)(void *ctx, int code, const struct driver_restore *what, const struct err *why);
     void (*event)(void *ctx, const struct driver_event *ev);
     /* `watch` has let go of NVML and stays away from it until the next snapshot is asked. */
     void (*released)(void *ctx);
@@ -82,6 +84,9 @@ void children_refresh(struct children *c);
 
 /* Hands a step to `act`. -EBUSY while one is open; -EPIPE when there is no child now. */
 int children_step(struct children *c, const struct step *s, struct err *e);
+
+/* Asks `act` to set a card's settings back. Answer: events.restored. -EPIPE, -EAGAIN: not now. */
+int children_restore(struct children *c, const struct driver_restore *what, struct err *e);
 
 /*
  * Asks `watch` to let go of NVML until the next snapshot is asked: before a

@@ -17,6 +17,7 @@
  *     attempts.c  job folders, supervisors, exits
  *     recover.c   what a restart finds that nobody expected
  *     units.c     supervisors started by the service manager
+ *     tidy.c      what an owner left on a card, before the next one comes
  *     bind.c      what a task is told and may open
  *     container.c what a job in a container needs, and the CDI specification
  *     accounts.c  who may charge whom
@@ -71,6 +72,9 @@ struct card_memory {
     int64_t changed_boot_us; /* a step on it was answered then: older snapshots say nothing of it */
     int64_t idle_since_boot_us; /* 0: somebody holds it */
     bool was_held;              /* since this daemon looks at it */
+    bool idle_known;            /* its memory was seen with nobody on it */
+    uint64_t idle_used_bytes;   /* and so much of it was in use then */
+    int64_t restore_boot_us;    /* `act` was asked to set its settings back then; 0: it is not */
     struct card_lock lock;      /* held while the card is in pool queue */
     char lock_trouble[160];     /* why it is not held; "" */
     enum card_health told;      /* what the log said of it last; CARD_OK at first */
@@ -90,6 +94,7 @@ struct attempt {
     bool remove;     /* after the commit: remove the folder; the attempt is over */
     bool faulted;    /* a card of it failed under it: the time is not charged */
     bool requeue;    /* it goes back to the queue once it is clear */
+    bool unlocked;   /* clocks that it may have locked were lifted */
     bool cancelled;  /* cancelled while its slices are cut */
     bool unit_asked; /* the service manager was asked to start it, and has not answered */
     enum jobdir_stop stop_reason;
@@ -221,6 +226,19 @@ void cards_quarantine(struct daemon *d, const char *uuid, const char *why);
 uint64_t cards_generation(const struct daemon *d, const char *card_uuid, uint32_t gi, uint32_t ci);
 /* Does the driver list a process on any part of this place, in a snapshot younger than `since`? */
 bool cards_clear(const struct daemon *d, const struct place *p, int64_t since_boot_us);
+
+/* ---- tidy.c ---- */
+/* With a fresh snapshot: keeps in mind how cards look that nobody has. */
+void tidy_learn(struct daemon *d);
+/*
+ * Of an attempt whose processes are gone: true when its cards are as the next
+ * owner may find them, or take no more jobs. False: something is being set back
+ * or waited for; asked again when that is answered, and with each snapshot.
+ */
+bool tidy_cards(struct job *j, int64_t waited_us);
+/* The answer of `act`; `what` NULL: it went away. */
+void tidy_restored(struct daemon *d, int code, const struct driver_restore *what,
+                   const struct err *why);
 
 /* ---- owners.c ---- */
 /* The live job that a process belongs to, by its cgroup, its ancestors or its mark; NULL: none of ours. */

@@ -308,6 +308,12 @@ static void on_step(void *ctx, int code, const struct step *done, const struct e
     cut_step_answer(ctx, code, done, why);
 }
 
+static void on_restored(void *ctx, int code, const struct driver_restore *what,
+                        const struct err *why)
+{
+    tidy_restored(ctx, code, what, why);
+}
+
 static void on_event(void *ctx, const struct driver_event *ev)
 {
     struct daemon *d = ctx;
@@ -335,6 +341,7 @@ static const struct children_events child_events = {
     .snapshot = on_snapshot,
     .no_driver = on_no_driver,
     .step = on_step,
+    .restored = on_restored,
     .event = on_event,
     .released = on_released,
     .silent = on_silent,

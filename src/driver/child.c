@@ -159,6 +159,20 @@ static void do_step(struct server *s, uint64_t seq, json_t *step_json)
     say(s, j);
 }
 
+static void do_restore(struct server *s, uint64_t seq, json_t *what_json)
+{
+    struct err e = ERR_INIT;
+    struct driver_restore what = { .known = 0 };
+    int code = restore_from_json(what_json, &what, &e);
+    if (code == 0)
+        code = need_driver(s, &e);
+    if (code == 0)
+        code = driver_restore(s->d, &what, &e);
+    json_t *j = result("restored", seq, code, &e);
+    json_put(j, "restore", restore_to_json(&what));
+    say(s, j);
+}
+
 static void do_release(struct server *s, uint64_t seq)
 {
     if (s->d)
@@ -192,6 +206,7 @@ static int serve_request(struct server *s, json_t *request, struct err *e)
     uint64_t seq = fields_u64(&f, "seq", FIELD_REQUIRED, 0, INT64_MAX, 0);
     json_t *skips = fields_array(&f, "skip", FIELD_OPTIONAL, WIRE_SKIPS_MAX);
     json_t *step = fields_object(&f, "step", FIELD_OPTIONAL);
+    json_t *restore = fields_object(&f, "restore", FIELD_OPTIONAL);
     int every_ms = (int)fields_i64(&f, "every_ms", FIELD_OPTIONAL, 0, INT32_MAX, 0);
     int code = fields_close(&f, FIELDS_OPEN);
     if (code == 0 && skips)
@@ -205,6 +220,8 @@ static int serve_request(struct server *s, json_t *request, struct err *e)
         say_snapshot(s, seq, skip, skip_count);
     else if (strcmp(word, "step") == 0)
         do_step(s, seq, step);
+    else if (strcmp(word, "restore") == 0)
+        do_restore(s, seq, restore);
     else if (strcmp(word, "release") == 0)
         do_release(s, seq);
     else if (strcmp(word, "watch") == 0)

@@ -103,6 +103,8 @@ int driver_child_ask_snapshot(struct driver_child *c, const struct driver_skip *
                               size_t skip_count, uint64_t *ret_seq, struct err *e);
 int driver_child_ask_step(struct driver_child *c, const struct step *s, uint64_t *ret_seq,
                           struct err *e);
+int driver_child_ask_restore(struct driver_child *c, const struct driver_restore *what,
+                             uint64_t *ret_seq, struct err *e);
 int driver_child_ask_release(struct driver_child *c, uint64_t *ret_seq, struct err *e);
 /*
  * Snapshots without being asked, every `every_ms` (0: stop), and events as they
@@ -114,6 +116,7 @@ int driver_child_ask_watch(struct driver_child *c, int every_ms, const struct dr
 enum driver_reply_kind {
     DRIVER_REPLY_SNAPSHOT = 0, /* code 0: `snapshot` is set */
     DRIVER_REPLY_STEP,         /* code as driver_step; `step` is the step, done where code is 0 */
+    DRIVER_REPLY_RESTORED,     /* code as driver_restore; `restore` is what was asked */
     DRIVER_REPLY_RELEASED,
     DRIVER_REPLY_EVENT, /* `event` */
 };
@@ -125,6 +128,7 @@ struct driver_reply {
     struct err err; /* its words */
     struct snapshot snapshot;
     struct step step;
+    struct driver_restore restore;
     struct driver_event event;
 };
 

@@ -123,6 +123,20 @@ int driver_snapshot(struct driver *d, const struct driver_skip *skip, size_t ski
  */
 int driver_step(struct driver *d, const struct step *s, struct step *ret_done, struct err *e);
 
+/* Settings of a card as they shall be again. */
+struct driver_restore {
+    char uuid[CARD_UUID_SIZE];
+    unsigned int known; /* which of `settings` count: KNOW_COMPUTE_MODE, KNOW_APP_CLOCKS */
+    struct card_settings settings;
+    bool unlock; /* lift locked clocks, too: nobody can be asked whether there are any */
+};
+
+/*
+ * Sets what differs, and reads it back. -EACCES: this needs root. -ENOTSUP,
+ * -ENODEV, -EIO as driver_step; some of it may have been done then.
+ */
+int driver_restore(struct driver *d, const struct driver_restore *what, struct err *e);
+
 struct driver_event {
     char uuid[CARD_UUID_SIZE]; /* "" where it could not be told */
     char bus_id[CARD_BUS_ID_SIZE];

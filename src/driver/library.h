@@ -37,6 +37,12 @@
     F(nvmlDeviceGetPowerUsage, (nvmlDevice_t, U *))                                                \
     F(nvmlDeviceGetEnforcedPowerLimit, (nvmlDevice_t, U *))                                        \
     F(nvmlDeviceGetUtilizationRates, (nvmlDevice_t, nvmlUtilization_t *))                          \
+    F(nvmlDeviceGetComputeMode, (nvmlDevice_t, U *))                                               \
+    F(nvmlDeviceSetComputeMode, (nvmlDevice_t, U))                                                 \
+    F(nvmlDeviceGetApplicationsClock, (nvmlDevice_t, U, U *))                                      \
+    F(nvmlDeviceSetApplicationsClocks, (nvmlDevice_t, U, U))                                       \
+    F(nvmlDeviceResetGpuLockedClocks, (nvmlDevice_t))                                              \
+    F(nvmlDeviceResetMemoryLockedClocks, (nvmlDevice_t))                                           \
     F(nvmlDeviceGetFieldValues, (nvmlDevice_t, int, nvmlFieldValue_t *))                           \
     F(nvmlDeviceGetComputeRunningProcesses, (nvmlDevice_t, U *, void *))                           \
     F(nvmlDeviceGetComputeRunningProcesses_v2, (nvmlDevice_t, U *, void *))                        \

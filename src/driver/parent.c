@@ -140,6 +140,14 @@ int driver_child_ask_step(struct driver_child *c, const struct step *s, uint64_t
     return ask(c, j, true, ret_seq, e);
 }
 
+int driver_child_ask_restore(struct driver_child *c, const struct driver_restore *what,
+                             uint64_t *ret_seq, struct err *e)
+{
+    json_t *j = request("restore");
+    json_put(j, "restore", restore_to_json(what));
+    return ask(c, j, true, ret_seq, e);
+}
+
 int driver_child_ask_release(struct driver_child *c, uint64_t *ret_seq, struct err *e)
 {
     return ask(c, request("release"), true, ret_seq, e);
@@ -288,6 +296,19 @@ static int on_step(json_t *j, struct driver_reply *ret, struct err *e)
     return code < 0 ? code : 1;
 }
 
+static int on_restored(json_t *j, struct driver_reply *ret, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "restored message", e);
+    read_result(&f, ret);
+    json_t *what = fields_object(&f, "restore", FIELD_REQUIRED);
+    int code = fields_close(&f, FIELDS_OPEN);
+    if (code == 0)
+        code = restore_from_json(what, &ret->restore, e);
+    ret->kind = DRIVER_REPLY_RESTORED;
+    return code < 0 ? code : 1;
+}
+
 /* 1: `ret` is an answer for the caller; 0: it was for us. */
 static int on_message(struct driver_child *c, json_t *j, struct driver_reply *ret, struct err *e)
 {
@@ -306,6 +327,8 @@ static int on_message(struct driver_child *c, json_t *j, struct driver_reply *re
         return on_snapshot(c, j, ret, e);
     if (text_same(word, "step"))
         return on_step(j, ret, e);
+    if (text_same(word, "restored"))
+        return on_restored(j, ret, e);
     if (text_same(word, "released")) {
         ret->kind = DRIVER_REPLY_RELEASED;
         return 1;

@@ -153,6 +153,7 @@ static void read_card(struct driver *d, nvmlDevice_t dev, struct known_card *k, 
         c->minor = UINT32_MAX;
     c->board = *driver_board(d, dev, k, c->mig_now);
     read_sensors(&d->lib, dev, c);
+    driver_read_settings(&d->lib, dev, c);
     driver_learn_links(d, dev, k, c->mig_now);
     c->board.mem_bytes = c->mem_total_bytes;
     c->numa_node = k->numa_node;

@@ -80,6 +80,9 @@ void driver_add_peers(struct driver *d, struct snapshot *s);
 /* process.c: adds the processes of a card; false where the driver does not list them. */
 bool driver_add_processes(struct driver *d, nvmlDevice_t dev, struct card *c);
 
+/* settings.c: what of them the driver tells. */
+void driver_read_settings(const struct library *lib, nvmlDevice_t dev, struct card *c);
+
 /* slice.c: fills c->slices. Returns the first failure that says something of the card. */
 nvmlReturn_t driver_add_slices(struct driver *d, nvmlDevice_t dev, struct known_card *k,
                                struct card *c);

@@ -64,3 +64,37 @@ int event_from_json(json_t *j, struct driver_event *ret, struct err *e)
         *ret = ev;
     return code;
 }
+
+json_t *restore_to_json(const struct driver_restore *r)
+{
+    json_t *j = json_object();
+    json_put_text(j, "uuid", r->uuid);
+    json_put_u64(j, "known", r->known);
+    json_put_u64(j, "compute_mode", r->settings.compute_mode);
+    json_put_u64(j, "app_sm_mhz", r->settings.app_sm_mhz);
+    json_put_u64(j, "app_mem_mhz", r->settings.app_mem_mhz);
+    json_put_bool(j, "unlock", r->unlock);
+    return j;
+}
+
+static uint32_t read_u32(struct fields *f, const char *key)
+{
+    return (uint32_t)fields_u64(f, key, FIELD_REQUIRED, 0, UINT32_MAX, 0);
+}
+
+int restore_from_json(json_t *j, struct driver_restore *ret, struct err *e)
+{
+    struct fields f;
+    struct driver_restore r = { .known = 0 };
+    fields_open(&f, j, "restore", e);
+    fields_copy(&f, "uuid", FIELD_REQUIRED, r.uuid, sizeof r.uuid);
+    r.known = read_u32(&f, "known");
+    r.settings.compute_mode = read_u32(&f, "compute_mode");
+    r.settings.app_sm_mhz = read_u32(&f, "app_sm_mhz");
+    r.settings.app_mem_mhz = read_u32(&f, "app_mem_mhz");
+    r.unlock = fields_bool(&f, "unlock", false);
+    int code = fields_close(&f, FIELDS_OPEN);
+    if (code == 0)
+        *ret = r;
+    return code;
+}

@@ -17,4 +17,7 @@ int skips_from_json(json_t *j, struct driver_skip **ret, size_t *ret_count, stru
 void event_put(json_t *j, const struct driver_event *ev);
 int event_from_json(json_t *j, struct driver_event *ret, struct err *e);
 
+json_t *restore_to_json(const struct driver_restore *r);
+int restore_from_json(json_t *j, struct driver_restore *ret, struct err *e);
+
 #endif

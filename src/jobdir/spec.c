@@ -128,6 +128,7 @@ json_t *jobdir_spec_to_json(const struct jobdir_spec *s)
     json_put_text(j, "prolog", s->prolog);
     json_put_text(j, "epilog", s->epilog);
     json_put_i64(j, "hook_limit_us", s->hook_limit_us);
+    json_put_bool(j, "remove_shm", s->remove_shm);
     json_put_bool(j, "gate", s->gate);
     json_put_bool(j, "new_privileges", s->new_privileges);
     return j;
@@ -218,6 +219,7 @@ static void read_scalars(struct fields *f, struct jobdir_spec *s)
     s->prolog = text_dup(fields_text(f, "prolog", FIELD_OPTIONAL, PATH_BYTES));
     s->epilog = text_dup(fields_text(f, "epilog", FIELD_OPTIONAL, PATH_BYTES));
     s->hook_limit_us = fields_i64(f, "hook_limit_us", FIELD_OPTIONAL, 0, CLOCK_DAY, CLOCK_MINUTE);
+    s->remove_shm = fields_bool(f, "remove_shm", false);
     s->gate = fields_bool(f, "gate", false);
     s->new_privileges = fields_bool(f, "new_privileges", false);
 }

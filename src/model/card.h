@@ -42,6 +42,14 @@ enum card_known {
     KNOW_PROCESSES = 1 << 5,
     KNOW_NUMA = 1 << 6,
     KNOW_SLICES = 1 << 7, /* MIG is on and the instances could be listed */
+    KNOW_COMPUTE_MODE = 1 << 8,
+    KNOW_APP_CLOCKS = 1 << 9, /* both of them */
+};
+
+/* What was set on a card, and stays when the process that set it is gone. */
+struct card_settings {
+    uint32_t compute_mode; /* NVML_COMPUTEMODE_*: 0 default, 2 prohibited, 3 exclusive process */
+    uint32_t app_sm_mhz, app_mem_mhz; /* application clocks */
 };
 
 /* A process that the driver lists on a card. */
@@ -94,6 +102,7 @@ struct card {
     unsigned int known;        /* enum card_known bits */
     uint64_t mem_total_bytes, mem_used_bytes;
     uint32_t temperature_c, power_mw, power_limit_mw, load_percent;
+    struct card_settings settings;
     int32_t numa_node;
     struct slice *slices; /* by start, then GI, then CI */
     size_t slice_count, slice_alloc;

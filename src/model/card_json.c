@@ -272,6 +272,9 @@ static const struct reading {
     { "power_mw", KNOW_POWER, offsetof(struct card, power_mw) },
     { "power_limit_mw", KNOW_POWER_LIMIT, offsetof(struct card, power_limit_mw) },
     { "load_percent", KNOW_LOAD, offsetof(struct card, load_percent) },
+    { "compute_mode", KNOW_COMPUTE_MODE, offsetof(struct card, settings.compute_mode) },
+    { "app_sm_mhz", KNOW_APP_CLOCKS, offsetof(struct card, settings.app_sm_mhz) },
+    { "app_mem_mhz", KNOW_APP_CLOCKS, offsetof(struct card, settings.app_mem_mhz) },
 };
 
 static void put_readings(json_t *j, const struct card *c)

@@ -7,7 +7,8 @@
 #include "store/db.h"
 
 #define CARD_COLUMNS                                                                               \
-    "uuid, ordinal, bus_id, name, pool, mode, quarantine, first_seen_wall_us, last_seen_wall_us"
+    "uuid, ordinal, bus_id, name, pool, mode, quarantine, compute_mode, app_sm_mhz, app_mem_mhz,"  \
+    " settings_known, first_seen_wall_us, last_seen_wall_us"
 
 static int read_card(struct query *q, struct card_row *c, struct err *e)
 {
@@ -22,6 +23,10 @@ static int read_card(struct query *q, struct card_row *c, struct err *e)
     if (r < 0)
         return err_wrap(e, -EILSEQ, "the store's row of card %s", c->uuid);
     query_copy(q, c->quarantine, sizeof c->quarantine);
+    c->settings.compute_mode = (uint32_t)query_int(q);
+    c->settings.app_sm_mhz = (uint32_t)query_int(q);
+    c->settings.app_mem_mhz = (uint32_t)query_int(q);
+    c->settings_known = (unsigned int)query_int(q);
     c->first_seen_wall_us = query_int(q);
     c->last_seen_wall_us = query_int(q);
     return 0;
@@ -92,6 +97,21 @@ int store_set_card_mode(struct store *s, const char *uuid, enum card_mode mode, 
 int store_set_card_quarantine(struct store *s, const char *uuid, const char *why, struct err *e)
 {
     return set_card(s, "UPDATE cards SET quarantine = ? WHERE uuid = ?", uuid, why, e);
+}
+
+int store_set_card_settings(struct store *s, const char *uuid, const struct card_settings *settings,
+                            unsigned int known, struct err *e)
+{
+    AUTO(query) struct query q;
+    query_open(&q, s,
+               "UPDATE cards SET compute_mode = ?, app_sm_mhz = ?, app_mem_mhz = ?,"
+               " settings_known = ? WHERE uuid = ?");
+    query_bind_int(&q, settings->compute_mode);
+    query_bind_int(&q, settings->app_sm_mhz);
+    query_bind_int(&q, settings->app_mem_mhz);
+    query_bind_int(&q, known);
+    query_bind_text(&q, uuid);
+    return query_write_one(&q, e, "such card");
 }
 
 int store_each_card(struct store *s, store_card_fn fn, void *arg, struct err *e)

@@ -23,6 +23,9 @@ struct card_row {
     enum card_pool pool;
     enum card_mode mode;
     char quarantine[160]; /* why it takes nothing; "": it is not quarantined */
+    /* What was set on it when nobody had it: between two owners it becomes so again. */
+    struct card_settings settings;
+    unsigned int settings_known; /* KNOW_COMPUTE_MODE, KNOW_APP_CLOCKS */
     int64_t first_seen_wall_us, last_seen_wall_us;
 };
 
@@ -56,6 +59,9 @@ int store_see_card(struct store *s, const struct card *card, enum card_pool pool
 int store_set_card_pool(struct store *s, const char *uuid, enum card_pool pool, struct err *e);
 int store_set_card_mode(struct store *s, const char *uuid, enum card_mode mode, struct err *e);
 int store_set_card_quarantine(struct store *s, const char *uuid, const char *why, struct err *e);
+
+int store_set_card_settings(struct store *s, const char *uuid, const struct card_settings *settings,
+                            unsigned int known, struct err *e);
 
 /* All cards ever seen, by ordinal. */
 int store_each_card(struct store *s, store_card_fn fn, void *arg, struct err *e);

@@ -35,6 +35,10 @@ static const char version_1[] =
     " pool TEXT NOT NULL,"
     " mode TEXT NOT NULL,"
     " quarantine TEXT NOT NULL DEFAULT '',"
+    " compute_mode INTEGER NOT NULL DEFAULT 0,"
+    " app_sm_mhz INTEGER NOT NULL DEFAULT 0,"
+    " app_mem_mhz INTEGER NOT NULL DEFAULT 0,"
+    " settings_known INTEGER NOT NULL DEFAULT 0," /* bits of enum card_known */
     " first_seen_wall_us INTEGER NOT NULL,"
     " last_seen_wall_us INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
 

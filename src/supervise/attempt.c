@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "supervise/container.h"
 #include "supervise/hook.h"
+#include "supervise/leftover.h"
 #include "supervise/loop.h"
 #include "supervise/verdict.h"
 
@@ -415,6 +416,18 @@ static int write_exit(struct attempt *a, const struct jobdir_exit *x, bool ran, 
     }
 }
 
+static void remove_leftovers(const struct attempt *a)
+{
+    struct leftover l = {
+        .shm = "/dev/shm", .proc = "/proc", .uid = a->spec->uid, .since_wall_us = a->started.wall_us
+    };
+    if (!a->spec->remove_shm || l.uid == 0 || l.uid == geteuid() || a->trouble_kind == EXIT_LOST)
+        return;
+    unsigned n = leftover_remove(&l);
+    if (n)
+        log_line(LOG_NOTE, "removed %u pieces of shared memory that were left", n);
+}
+
 static int finish(struct attempt *a, bool ran, struct err *e)
 {
     struct jobdir_exit x = { .tasks = NULL };
@@ -423,6 +436,8 @@ static int finish(struct attempt *a, bool ran, struct err *e)
     if (ran && a->spec->job.container.image && a->trouble_kind != EXIT_LOST)
         container_clear(a->spec, &a->tree);
     tree_close(&a->tree);
+    if (ran)
+        remove_leftovers(a);
     run_epilog(a, &x);
     int r = write_exit(a, &x, ran, e);
     KILLPOINT(SUPERVISE_EXIT);

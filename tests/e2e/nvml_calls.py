@@ -6,6 +6,10 @@ Prints one JSON value: {"rc": nvmlReturn_t, ...}.
     create CARD PROFILE START CI  a GPU instance at START and a compute instance of profile CI;
                                   START -1 leaves the place to the driver, CI -1 makes none
     destroy CARD GI               the instance with all that is in it
+    compute CARD MODE             nvmlDeviceSetComputeMode
+    clocks CARD MEM SM            nvmlDeviceSetApplicationsClocks
+    lock CARD SM                  nvmlDeviceSetGpuLockedClocks
+    settings CARD                 tells "compute", "mem" and "sm" (application clocks), "now" (SM)
 """
 import ctypes
 import json
@@ -82,9 +86,35 @@ def destroy(ordinal, gi):
     return {"rc": NVML.nvmlGpuInstanceDestroy(instance)}
 
 
+def compute(ordinal, mode):
+    return {"rc": NVML.nvmlDeviceSetComputeMode(card(ordinal), ctypes.c_uint(mode))}
+
+
+def clocks(ordinal, mem, sm):
+    return {"rc": NVML.nvmlDeviceSetApplicationsClocks(card(ordinal), ctypes.c_uint(mem),
+                                                       ctypes.c_uint(sm))}
+
+
+def lock(ordinal, sm):
+    return {"rc": NVML.nvmlDeviceSetGpuLockedClocks(card(ordinal), ctypes.c_uint(sm),
+                                                    ctypes.c_uint(sm))}
+
+
+def settings(ordinal):
+    def ask(function, *words):
+        value = ctypes.c_uint()
+        rc = function(card(ordinal), *map(ctypes.c_uint, words), ctypes.byref(value))
+        return value.value if rc == 0 else None
+    return {"rc": 0, "compute": ask(NVML.nvmlDeviceGetComputeMode),
+            "sm": ask(NVML.nvmlDeviceGetApplicationsClock, 1),
+            "mem": ask(NVML.nvmlDeviceGetApplicationsClock, 2),
+            "now": ask(NVML.nvmlDeviceGetClockInfo, 1)}
+
+
 if __name__ == "__main__":
     for name in ("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceSetMigMode"):
         getattr(NVML, name).restype = ctypes.c_int
     started = NVML.nvmlInit_v2()
-    verb = {"mode": mode, "create": create, "destroy": destroy}[sys.argv[1]]
+    verb = {"mode": mode, "create": create, "destroy": destroy, "compute": compute,
+            "clocks": clocks, "lock": lock, "settings": settings}[sys.argv[1]]
     print(json.dumps(verb(*map(int, sys.argv[2:])) if started == 0 else {"rc": started}))

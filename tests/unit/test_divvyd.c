@@ -50,6 +50,7 @@ static void what_is_written_is_taken(void **state)
                            "cdi: /etc/cdi/divvy.json\n"
                            "nvml: /usr/lib/libnvidia-ml.so.1\n"
                            "isolation: require\n"
+                           "between_owners: {settings: keep, shared_memory: remove}\n"
                            "log_level: info\n"
                            "cards:\n"
                            "  GPU-1: {mode: slices}\n"
@@ -69,6 +70,8 @@ static void what_is_written_is_taken(void **state)
     assert_string_equal(c.driver_root, "/run/divvy-sim/root");
     assert_string_equal(c.cdi, "/etc/cdi/divvy.json");
     assert_int_equal(c.isolation, GATE_REQUIRE);
+    assert_true(c.between.keep_settings);
+    assert_false(c.between.keep_shm);
     assert_int_equal(c.log_level, LOG_INFO);
     assert_int_equal(c.default_pool, POOL_QUEUE);
     assert_int_equal(c.card_count, 2);

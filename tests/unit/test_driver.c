@@ -308,6 +308,36 @@ static void test_an_event_tells_card_and_xid(void **state)
     assert_string_equal(ev.uuid, s.cards[1].uuid);
 }
 
+#define EXCLUSIVE_PROCESS 3u /* as NVML counts */
+
+static void test_settings_are_set_back_and_read_back(void **state)
+{
+    (void)state;
+    AUTO_PTR(driver_close) struct driver *d = open_driver();
+    AUTO(snapshot) struct snapshot s = look(d);
+    struct err e = ERR_INIT;
+    unsigned int both = KNOW_COMPUTE_MODE | KNOW_APP_CLOCKS;
+    assert_int_equal(s.cards[0].known & both, both);
+    assert_int_equal(s.cards[3].known & both, KNOW_COMPUTE_MODE); /* a board without */
+    struct driver_restore r = { .known = both, .settings = s.cards[0].settings, .unlock = true };
+    memcpy(r.uuid, s.cards[0].uuid, sizeof r.uuid);
+    r.settings.compute_mode = EXCLUSIVE_PROCESS;
+    r.settings.app_sm_mhz = 900;
+    if (driver_restore(d, &r, &e) < 0)
+        fail_msg("%s", e.text);
+    AUTO(snapshot) struct snapshot after = look(d);
+    assert_int_equal(after.cards[0].settings.compute_mode, EXCLUSIVE_PROCESS);
+    assert_int_equal(after.cards[0].settings.app_sm_mhz, 900);
+    r.settings.app_sm_mhz = 99999;
+    assert_true(driver_restore(d, &r, &e) < 0);
+    assert_non_null(strstr(e.text, "application clocks"));
+    memcpy(r.uuid, s.cards[3].uuid, sizeof r.uuid);
+    assert_int_equal(driver_restore(d, &r, &e), -ENOTSUP);
+    (void)snprintf(r.uuid, sizeof r.uuid, "GPU-none");
+    assert_true(driver_restore(d, &r, &e) < 0);
+    assert_non_null(strstr(e.text, "cannot be reached"));
+}
+
 static bool a_board(const char *name, uint32_t pci_device_id, struct board *ret, void *arg)
 {
     int *asked = arg;
@@ -595,6 +625,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_pending_mode_becomes_current_by_a_reset, up, down),
         cmocka_unit_test_setup_teardown(test_a_card_in_use_keeps_its_mode, up, down),
         cmocka_unit_test_setup_teardown(test_an_event_tells_card_and_xid, up, down),
+        cmocka_unit_test_setup_teardown(test_settings_are_set_back_and_read_back, up, down),
         cmocka_unit_test(test_drivers_of_all_branches_are_understood),
         cmocka_unit_test(test_geometry_that_is_not_told_is_asked_of_the_caller),
         cmocka_unit_test_setup_teardown(test_a_child_answers_in_the_order_asked, up, down),

@@ -85,6 +85,14 @@ static void pool_mode_and_quarantine_are_kept_when_the_card_is_seen_again(void *
     assert_string_equal(c.rows[0].quarantine, "a process of #5 cannot be killed");
     ok(store_set_card_quarantine(s, "GPU-a", "", &err));
     assert_string_equal(all_cards(s).rows[0].quarantine, "");
+    struct card_settings settings = { .compute_mode = 3, .app_sm_mhz = 1410, .app_mem_mhz = 1593 };
+    assert_int_equal(all_cards(s).rows[0].settings_known, 0);
+    ok(store_set_card_settings(s, "GPU-a", &settings, KNOW_COMPUTE_MODE | KNOW_APP_CLOCKS, &err));
+    c = all_cards(s);
+    assert_int_equal(c.rows[0].settings_known, KNOW_COMPUTE_MODE | KNOW_APP_CLOCKS);
+    assert_int_equal(c.rows[0].settings.compute_mode, 3);
+    assert_int_equal(c.rows[0].settings.app_sm_mhz, 1410);
+    assert_int_equal(c.rows[0].settings.app_mem_mhz, 1593);
     assert_int_equal(store_set_card_pool(s, "GPU-x", POOL_QUEUE, &err), -ENOENT);
     store_close(s);
 }
