@@ -32,6 +32,7 @@ static const struct argp_option table[] = {
     { NULL, 0, NULL, 0, "The job:", 2 },
     { "name", 'J', "NAME", 0, "shown in the queue (default: the command's)", 2 },
     { "account", 'A', "NAME", 0, "whose share it is charged to", 2 },
+    { "qos", KEY(OPT_QOS), "CLASS", 0, "the class of jobs it belongs to", 2 },
     { "time", 't', "LIMIT", 0,
       "end it after 90m, 2h, 1-12:00:00 …; short limits start sooner (backfill)", 2 },
     { "mem", KEY(OPT_MEM), "SIZE", 0,
@@ -536,6 +537,7 @@ static int read_texts(const struct job_options *o, const struct submit_place *wh
     const char *account = v[OPT_ACCOUNT].words ? v[OPT_ACCOUNT].words : where->account_hint;
     s->cwd = join(where->cwd, v[OPT_CHDIR].words ? v[OPT_CHDIR].words : where->cwd);
     s->account = text_dup(account);
+    s->qos = text_dup(v[OPT_QOS].words);
     if (v[OPT_NAME].words)
         s->name = text_dup(v[OPT_NAME].words);
     else

@@ -35,6 +35,7 @@ enum job_option {
     OPT_REQUEUE_ON_FAULT,
     OPT_NAME,
     OPT_ACCOUNT,
+    OPT_QOS,
     OPT_TIME,
     OPT_OUTPUT,
     OPT_MEM,

@@ -192,6 +192,8 @@ static void rows_who(struct table *t, const struct job_view *v)
     text_addf(&who, "%s (%u)", v->user, (unsigned)v->uid);
     if (v->account)
         text_addf(&who, ", account %s", v->account);
+    if (v->qos && v->qos[0])
+        text_addf(&who, ", class %s", v->qos);
     row(t, "user", who.buf);
     request_add(&asks, &v->request);
     text_add(&asks, v->request.spread ? ", on different cards" : "");

@@ -150,6 +150,72 @@ static int named_account(struct daemon *d, const struct api_caller *who, const c
     return 0;
 }
 
+static bool has_text(char *const *v, const char *word)
+{
+    for (; v && *v; v++)
+        if (strcmp(*v, word) == 0)
+            return true;
+    return false;
+}
+
+static bool may_use(struct daemon *d, const struct qos *q, const struct api_caller *who,
+                    const char *account)
+{
+    if (!q->accounts && !q->groups && !q->users)
+        return true;
+    if (who->is_operator || has_text(q->accounts, account) ||
+        has_text(q->users, user_name(d, who->uid)))
+        return true;
+    for (char **g = q->groups; g && *g; g++)
+        if (in_group(who, *g))
+            return true;
+    return false;
+}
+
+static void add_classes(struct daemon *d, const struct api_caller *who, const char *account,
+                        struct text *t)
+{
+    size_t told = 0;
+    if (!divvyd_config_qos(&d->config, QOS_DEFAULT))
+        text_addf(t, "%s%s", told++ ? ", " : "", QOS_DEFAULT);
+    for (size_t i = 0; i < d->config.qos_count; i++)
+        if (may_use(d, &d->config.qos[i], who, account))
+            text_addf(t, "%s%s", told++ ? ", " : "", d->config.qos[i].name);
+    if (!told)
+        text_add(t, "none");
+}
+
+int class_of(struct daemon *d, const struct api_caller *who, const char *account, const char *named,
+             const char **ret, struct err *e)
+{
+    AUTO(text) struct text all = TEXT_INIT;
+    const char *name = named && named[0] ? named : d->config.default_qos;
+    const struct qos *q = divvyd_config_qos(&d->config, name);
+    if ((q && may_use(d, q, who, account)) || (!q && strcmp(name, QOS_DEFAULT) == 0)) {
+        *ret = intern(d, name);
+        return 0;
+    }
+    add_classes(d, who, account, &all);
+    if (!q)
+        return err_set(e, -EINVAL, "there is no class '%.40s'; %s may use: %s", name,
+                       user_name(d, who->uid), all.buf);
+    return err_set(e, -EACCES, "%s may not use the class %s in %s; these work: %s",
+                   user_name(d, who->uid), name, account, all.buf);
+}
+
+uint64_t charge_of(const struct daemon *d, const struct place *p)
+{
+    double sum = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        struct place one = { .items = &p->items[i], .count = 1 };
+        const struct card_memory *c = cards_find(d, p->items[i].card_uuid);
+        double factor =
+            c ? divvyd_config_charge(&d->config, c->last.board.key, c->last.board.name) : 1;
+        sum += (double)charge_dominant_ppm(&one) * factor;
+    }
+    return (uint64_t)(sum + 0.5);
+}
+
 int account_of(struct daemon *d, const struct api_caller *who, const char *named, const char **ret,
                struct err *e)
 {

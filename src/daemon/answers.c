@@ -90,36 +90,46 @@ static int check_bind(const struct daemon *d, const struct job_spec *s, struct e
                    job_bind_word(s->bind), d->isolation_why);
 }
 
-static int check_account_limits(const struct daemon *d, const char *account, struct err *e)
+static int check_shares(struct daemon *d, const struct api_caller *who, const struct job_spec *s,
+                        struct err *e)
 {
-    struct sched_account a;
-    const struct config_account *c = divvyd_config_account(&d->config, account);
-    if (!c || c->limits.pending == LIMIT_NONE ||
-        !sched_account(d->sched, account, clock_now(), &a) || a.pending < c->limits.pending)
-        return 0;
-    return err_set(e, -EDQUOT,
-                   "%s has %u jobs waiting, %" PRIu64 " are allowed; some have to start first",
-                   account, a.pending, c->limits.pending);
+    struct now now = clock_now();
+    struct sched_job job = { .uid = who->uid,
+                             .user = user_name(d, who->uid),
+                             .account = s->account,
+                             .qos = s->qos,
+                             .request = &s->request,
+                             .limit_us = s->limit_us,
+                             .submit_us = now.boot_us };
+    return sched_admit(d->sched, &d->inventory, &job, now, e);
+}
+
+static void replace(char **word, const char *by)
+{
+    if (text_same(*word, by))
+        return;
+    free(*word);
+    *word = text_dup(by);
 }
 
 static int check_submit(struct daemon *d, const struct api_caller *who, struct job_spec *s,
                         struct err *e)
 {
-    const char *account = NULL;
+    const char *account = NULL, *qos = NULL;
     int r = account_of(d, who, s->account, &account, e);
+    if (r == 0)
+        r = class_of(d, who, account, s->qos, &qos, e);
     if (r < 0)
         return r;
-    if (!text_same(s->account, account)) {
-        free(s->account);
-        s->account = text_dup(account);
-    }
-    r = check_account_limits(d, account, e);
-    if (r == 0)
-        r = check_limit(d, s, e);
+    replace(&s->account, account);
+    replace(&s->qos, qos);
+    r = check_limit(d, s, e);
     if (r == 0)
         r = check_bind(d, s, e);
     if (r == 0)
         r = check_possible(d, &s->request, e);
+    if (r == 0)
+        r = check_shares(d, who, s, e);
     if (r == 0)
         r = job_spec_check(s, e);
     return r < 0 || !s->container.image ? r : container_check(s, who->uid, e);
@@ -145,6 +155,7 @@ static int enter_job(struct daemon *d, const struct api_caller *who, const struc
                            .gid = who->gid,
                            .user = user,
                            .account = s->account,
+                           .qos = s->qos,
                            .name = s->name,
                            .request = s->request,
                            .limit_us = s->limit_us,
@@ -236,6 +247,7 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
                             .uid = j->uid,
                             .user = j->user,
                             .account = j->account,
+                            .qos = j->qos,
                             .name = j->name,
                             .state = j->state,
                             .reason = said(j),
@@ -262,6 +274,7 @@ static void view_row(const struct job_row *row, struct job_view *v)
                             .uid = row->uid,
                             .user = row->user,
                             .account = row->account,
+                            .qos = row->qos,
                             .name = row->name,
                             .state = row->state,
                             .reason = row->reason[0] ? row->reason : NULL,
@@ -292,6 +305,7 @@ static int take_row(const struct job_row *row, void *arg)
     view_row(row, v);
     v->user = keep(d, 1, row->user);
     v->account = keep(d, 2, row->account);
+    v->qos = keep(d, 6, row->qos);
     v->name = keep(d, 3, row->name);
     v->reason = row->reason[0] ? keep(d, 4, row->reason) : NULL;
     place_done(&d->view_place);

@@ -112,12 +112,13 @@ struct job {
     uint64_t id;
     uid_t uid;
     gid_t gid;
-    const char *user, *account; /* interned */
-    char *name;                 /* owned */
-    char *reason;               /* owned, or NULL */
+    const char *user, *account, *qos; /* interned */
+    char *name;                       /* owned */
+    char *reason;                     /* owned, or NULL */
     struct request request;
     int64_t limit_us;
     int64_t submit_wall_us;
+    double charged_card_us; /* of attempts that are over, when it was loaded */
     enum job_state state, verdict;
     uint32_t attempts;       /* number of the last one */
     uint32_t leftover;       /* after the commit: remove the folder of this attempt; 0: none */
@@ -331,6 +332,11 @@ int accounts_usage_load(struct daemon *d, struct err *e);
  */
 int account_of(struct daemon *d, const struct api_caller *who, const char *named, const char **ret,
                struct err *e);
+/* The class that `who` may put a job of that account into: the named one, or the default. Interned. */
+int class_of(struct daemon *d, const struct api_caller *who, const char *account, const char *named,
+             const char **ret, struct err *e);
+/* What a place costs, in ppm of a card: its dominant share times what its cards cost. */
+uint64_t charge_of(const struct daemon *d, const struct place *p);
 const char *intern(struct daemon *d, const char *word);
 const char *user_name(struct daemon *d, uid_t uid);
 

@@ -48,9 +48,11 @@ static void queue_job(struct daemon *d, const struct job *j)
                            .uid = j->uid,
                            .user = j->user,
                            .account = j->account,
+                           .qos = j->qos,
                            .request = &j->request,
                            .limit_us = j->limit_us,
-                           .submit_us = clock_now().boot_us - since_submit(j) };
+                           .submit_us = clock_now().boot_us - since_submit(j),
+                           .attained_card_us = j->charged_card_us };
     sched_add(d->sched, &s);
 }
 
@@ -63,6 +65,8 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row)
                        .gid = row->gid,
                        .user = intern(d, row->user),
                        .account = intern(d, row->account),
+                       .qos = intern(d, row->qos),
+                       .charged_card_us = (double)row->charged_ppm_us / PPM,
                        .name = text_dup(row->name),
                        .request = row->request,
                        .limit_us = row->limit_us,
@@ -88,7 +92,7 @@ static void load_attempt(struct job *j, const struct attempt_row *row)
     a->started_wall_us = row->started_wall_us;
     a->exit = row->exit;
     int64_t since = a->started_boot_us ? a->started_boot_us : a->placed_boot_us;
-    sched_start(d->sched, j->id, &a->place, charge_dominant_ppm(&a->place),
+    sched_start(d->sched, j->id, &a->place, charge_of(d, &a->place),
                 since ? since : clock_now().boot_us);
 }
 
@@ -270,7 +274,7 @@ static bool start_job(struct daemon *d, const struct sched_decision *s)
         attempt_free(j);
         return false;
     }
-    sched_start(d->sched, j->id, &a->place, charge_dominant_ppm(&a->place), now.boot_us);
+    sched_start(d->sched, j->id, &a->place, charge_of(d, &a->place), now.boot_us);
     if (!job_move(j, JOB_EV_PLACE, ""))
         return false;
     if (s->plan.count)

@@ -75,7 +75,7 @@ static int take_up(struct job *j, uint32_t number, const struct place *place, st
     if (r < 0)
         return r;
     attempt_new(j, number, place)->placed_boot_us = now.boot_us;
-    sched_start(d->sched, j->id, place, charge_dominant_ppm(place), now.boot_us);
+    sched_start(d->sched, j->id, place, charge_of(d, place), now.boot_us);
     if (!job_move(j, JOB_EV_PLACE, "") || !job_move(j, JOB_EV_READY, NULL))
         return err_set(e, -EIO, "the store took no write");
     attempt_watch(j);

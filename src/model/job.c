@@ -207,6 +207,7 @@ void job_spec_done(struct job_spec *s)
 {
     free(s->name);
     free(s->account);
+    free(s->qos);
     strv_free(s->argv);
     strv_free(s->env);
     free(s->cwd);
@@ -291,6 +292,8 @@ int job_spec_check(const struct job_spec *s, struct err *e)
     int r = check_label(s->name, JOB_NAME_MAX, "the job's name", e);
     if (r == 0)
         r = check_label(s->account, JOB_ACCOUNT_MAX, "the account's name", e);
+    if (r == 0 && s->qos)
+        r = check_label(s->qos, JOB_QOS_MAX, "the class's name", e);
     if (r < 0)
         return r;
     if (!strv_count(s->argv) || !s->argv[0][0])

@@ -19,6 +19,7 @@
 
 #define JOB_NAME_MAX 128 /* bytes, without NUL */
 #define JOB_ACCOUNT_MAX 64
+#define JOB_QOS_MAX 32
 #define JOB_ARGS_MAX 4096      /* arguments of a command */
 #define JOB_COMMAND_MAX 131072 /* bytes of all arguments together */
 #define JOB_CPU_MILLI_MAX 65536000
@@ -131,6 +132,7 @@ enum job_bind { BIND_UUID = 0, BIND_INDEX, BIND_NONE };
 struct job_spec {
     char *name; /* shown; the command's base name unless given */
     char *account;
+    char *qos; /* class of jobs; NULL: the default one */
     struct request request;
     int64_t limit_us;               /* wall time limit; 0: none */
     uint64_t mem_bytes;             /* limit of memory of each task; 0: none */

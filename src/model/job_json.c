@@ -205,6 +205,8 @@ json_t *job_spec_to_json(const struct job_spec *s, bool with_env)
     json_t *j = json_object();
     json_put_text(j, "name", s->name);
     json_put_text(j, "account", s->account);
+    if (s->qos)
+        json_put_text(j, "qos", s->qos);
     json_put(j, "request", request_to_json(&s->request));
     json_put_i64(j, "limit_us", s->limit_us);
     if (s->mem_bytes)
@@ -236,6 +238,7 @@ static void read_spec_strings(struct fields *f, struct job_spec *s)
 {
     s->name = text_dup(fields_text(f, "name", FIELD_REQUIRED, JOB_NAME_MAX));
     s->account = text_dup(fields_text(f, "account", FIELD_OPTIONAL, JOB_ACCOUNT_MAX));
+    s->qos = text_dup(fields_text(f, "qos", FIELD_OPTIONAL, JOB_QOS_MAX));
     s->cwd = text_dup(fields_text(f, "cwd", FIELD_REQUIRED, 4096));
     s->output = text_dup(fields_text(f, "output", FIELD_OPTIONAL, 4096));
     s->script = text_dup(fields_text(f, "script", FIELD_OPTIONAL, 1 << 20));

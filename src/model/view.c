@@ -100,6 +100,7 @@ json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom)
     json_put_text(j, "user", v->user);
     json_put_u64(j, "uid", v->uid);
     json_put_text(j, "account", v->account);
+    json_put_text(j, "qos", v->qos);
     json_put_text(j, "name", v->name);
     json_put_text(j, "state", job_state_word(v->state));
     json_put_text(j, "reason", v->reason);
@@ -154,6 +155,7 @@ static void read_view_words(struct fields *f, struct job_view *v)
     v->uid = (uid_t)fields_u64(f, "uid", FIELD_REQUIRED, 0, UINT32_MAX, 0);
     v->user = fields_text(f, "user", FIELD_REQUIRED, TEXT_FIELD_MAX);
     v->account = fields_text(f, "account", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->qos = fields_text(f, "qos", FIELD_OPTIONAL, TEXT_FIELD_MAX);
     v->name = fields_text(f, "name", FIELD_REQUIRED, TEXT_FIELD_MAX);
     v->reason = fields_text(f, "reason", FIELD_OPTIONAL, TEXT_FIELD_MAX);
     v->isolation = fields_text(f, "isolation", FIELD_OPTIONAL, TEXT_FIELD_MAX);

@@ -31,6 +31,7 @@ struct job_view {
     uid_t uid;           /* who submitted it */
     const char *user;    /* its name; the number as text where it has none */
     const char *account; /* NULL: none */
+    const char *qos;     /* class of jobs; NULL: not told */
     const char *name;
     enum job_state state;
     const char *reason; /* why it waits, or why it ended so, for a person; NULL: nothing to say */

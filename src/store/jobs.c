@@ -112,14 +112,16 @@ static int insert_job(struct store *s, const struct job_submit *who, const struc
 {
     auto_free char *request = dump(request_to_json(&spec->request));
     AUTO(query) struct query q;
-    query_open(&q, s,
-               "INSERT INTO jobs (uid, gid, user, account, name, request, limit_us, state, reason,"
-               " submit_wall_us, submit_boot_us, submit_boot, begin_wall_us)"
-               " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    query_open(
+        &q, s,
+        "INSERT INTO jobs (uid, gid, user, account, qos, name, request, limit_us, state, reason,"
+        " submit_wall_us, submit_boot_us, submit_boot, begin_wall_us)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     query_bind_int(&q, who->uid);
     query_bind_int(&q, who->gid);
     query_bind_text(&q, who->user);
     query_bind_text(&q, spec->account ? spec->account : "");
+    query_bind_text(&q, spec->qos ? spec->qos : "");
     query_bind_text(&q, spec->name);
     query_bind_text(&q, request);
     query_bind_int(&q, spec->limit_us);
@@ -319,8 +321,10 @@ int store_end_attempt(struct store *s, uint64_t id, uint32_t attempt, enum job_s
     "a.attempt, a.place, b.boot_id, a.placed_boot_us, a.placed_wall_us, a.started_boot_us,"        \
     " a.started_wall_us, a.ended_boot_us, a.ended_wall_us, a.outcome, a.exit, a.charge_ppm_us"
 #define JOB_COLUMNS                                                                                \
-    "j.id, j.uid, j.gid, j.user, j.account, j.name, j.request, j.limit_us, j.state, j.verdict,"    \
-    " j.reason, j.submit_wall_us, j.begin_wall_us, j.ended_wall_us"
+    "j.id, j.uid, j.gid, j.user, j.account, j.qos, j.name, j.request, j.limit_us, j.state, "       \
+    "j.verdict,"                                                                                   \
+    " j.reason, j.submit_wall_us, j.begin_wall_us, j.ended_wall_us,"                               \
+    " (SELECT total(x.charge_ppm_us) FROM attempts x WHERE x.job_id = j.id)"
 #define JOBS_WITH_LAST_ATTEMPT                                                                     \
     "SELECT " JOB_COLUMNS ", " ATTEMPT_COLUMNS " FROM jobs j"                                      \
     " LEFT JOIN attempts a ON a.job_id = j.id AND a.attempt = j.attempt"                           \
@@ -377,6 +381,7 @@ static int read_job(struct query *q, struct job_row *j, struct err *e)
     j->gid = (gid_t)query_int(q);
     j->user = query_text(q);
     j->account = query_text(q);
+    j->qos = query_text(q);
     j->name = query_text(q);
     const char *request = query_text(q);
     j->limit_us = query_int(q);
@@ -389,6 +394,7 @@ static int read_job(struct query *q, struct job_row *j, struct err *e)
     j->submit_wall_us = query_int(q);
     j->begin_wall_us = query_int(q);
     j->ended_wall_us = query_int(q);
+    j->charged_ppm_us = (uint64_t)query_real(q);
     if (read_request(request, &j->request, e) < 0)
         return damaged(e, j->id);
     return read_attempt(q, j->id, &j->last, e);

@@ -53,13 +53,14 @@ struct job_row {
     uint64_t id;
     uid_t uid;
     gid_t gid;
-    const char *user, *account, *name;
+    const char *user, *account, *qos, *name;
     struct request request;
     int64_t limit_us; /* 0: none */
     enum job_state state;
     enum job_state verdict; /* while ENDING: what it will become; else JOB_PENDING (none) */
     const char *reason;     /* why it waits, or why it ended so; "" */
     int64_t submit_wall_us, begin_wall_us, ended_wall_us; /* 0: not */
+    uint64_t charged_ppm_us; /* what its attempts that are over cost, together */
     struct attempt_row last; /* the latest attempt; last.attempt 0: there was none */
 };
 

@@ -74,6 +74,7 @@ static const char version_1[] =
     " gid INTEGER NOT NULL,"
     " user TEXT NOT NULL,"
     " account TEXT NOT NULL,"
+    " qos TEXT NOT NULL DEFAULT '',"
     " name TEXT NOT NULL,"
     " request TEXT NOT NULL,"
     " limit_us INTEGER NOT NULL,"
