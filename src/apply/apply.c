@@ -229,6 +229,12 @@ void apply_cancel(struct apply *a, const char *why)
 
 int apply_run(struct apply *a, struct driver *d, struct journal *j, struct err *e)
 {
+    return apply_run_with(a, d, j, NULL, NULL, e);
+}
+
+int apply_run_with(struct apply *a, struct driver *d, struct journal *j, apply_before_fn before,
+                   void *arg, struct err *e)
+{
     const struct step *s;
     int code = 0;
     while ((s = apply_next(a))) {
@@ -238,7 +244,10 @@ int apply_run(struct apply *a, struct driver *d, struct journal *j, struct err *
         if (code < 0)
             return code;
         apply_begin(a);
-        int result = driver_step(d, s, &done, &failed);
+        bool ask = before && a->state == APPLY_GOING && !a->reset_next;
+        int result = ask ? before(a, s, arg, &failed) : 0;
+        if (result >= 0)
+            result = driver_step(d, s, &done, &failed);
         code = j ? journal_result(j, result, &done, failed.text, e) : 0;
         if (code < 0)
             return code;

@@ -135,4 +135,14 @@ struct journal;
  */
 int apply_run(struct apply *a, struct driver *d, struct journal *j, struct err *e);
 
+/*
+ * Called when a step towards the wanted layout was journaled as begun, before it is carried out.
+ * A negative code is as if the step itself had failed so.
+ */
+typedef int (*apply_before_fn)(const struct apply *a, const struct step *s, void *arg,
+                               struct err *e);
+/* The same with such a function; NULL: none. */
+int apply_run_with(struct apply *a, struct driver *d, struct journal *j, apply_before_fn before,
+                   void *arg, struct err *e);
+
 #endif

@@ -77,11 +77,11 @@ int applying_look(struct applying *a)
 /* What was set aside is kept before the journal goes that knows of it, too. */
 static int keep_aside(struct applying *a, const struct apply *change, struct err *e)
 {
-    if (change->state != APPLY_DONE || !change->aside.count)
+    if (change->state != APPLY_DONE || !change->aside.count ||
+        change->resets != APPLY_RESET_OR_ASIDE)
         return 0;
     reboot_add(&a->reboot, &change->aside);
-    if (change->resets == APPLY_RESET_OR_ASIDE)
-        verb_note("%s", change->reboot);
+    verb_note("%s", change->reboot);
     return reboot_save(a->state, &a->reboot, e);
 }
 
@@ -278,7 +278,7 @@ int applying_carry_out(struct applying *a, const struct plan *p, size_t *ret_asi
     change.resets = a->resets;
     int r = journal_create(a->state, &change, &j, &e);
     if (r == 0)
-        r = apply_run(&change, a->driver, j, &e);
+        r = apply_run_with(&change, a->driver, j, a->before, a->before_arg, &e);
     bool over = j && !apply_next(&change);
     if (over && keep_aside(a, &change, r < 0 ? NULL : &e) < 0) {
         over = false;

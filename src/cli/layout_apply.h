@@ -24,6 +24,8 @@ struct applying {
     const struct layout_call *call;
     const char *who; /* for the locks */
     enum apply_resets resets;
+    apply_before_fn before; /* NULL: none; called with before_arg */
+    void *before_arg;
     struct layout_work work;
     struct driver *driver;
     char *root;

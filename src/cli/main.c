@@ -75,8 +75,19 @@ static int skip_globals(struct session *s, int argc, char **argv)
     return i;
 }
 
+/* Called by another program's name: a link nvidia-mig-parted is that verb. */
+static bool is_mig_parted(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    return strcmp(slash ? slash + 1 : program, "nvidia-mig-parted") == 0;
+}
+
 static int dispatch(struct session *s, int argc, char **argv)
 {
+    if (argc > 0 && is_mig_parted(argv[0])) {
+        s->verb = "mig-parted";
+        return verb_mig_parted(s, argc, argv);
+    }
     int at = skip_globals(s, argc, argv);
     const char *word = at < argc ? argv[at] : "help";
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "-?") == 0)

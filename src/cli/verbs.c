@@ -17,6 +17,7 @@ const struct verb verbs[] = {
     { "gpus", verb_gpus, "the cards, their slices, and who has them" },
     { "profiles", verb_profiles, "how a card can be cut" },
     { "layout", verb_layout, "what the cards should be, from a file: check, plan, apply, export" },
+    { "mig-parted", verb_mig_parted, "as nvidia-mig-parted: apply, assert, export and more" },
     { "cdi", verb_cdi, "cards and slices for container runtimes (CDI)" },
     { "pool", verb_pool, "who may hand out a card: queue, slurm, kubernetes or off" },
     { "mode", verb_mode, "what a card may become: whole, slices or auto" },
