@@ -63,8 +63,9 @@ uint32_t occupancy_room(const struct occupancy *o, const struct board *b)
         const struct profile *p = &b->profiles[i];
         if (!sums_fit(o, b, p))
             continue;
+        uint32_t run = occupancy_mask(p, 0);
         for (uint32_t k = 0; k < p->start_count; k++)
-            room += !(o->units & occupancy_mask(p, p->starts[k]));
+            room += !(o->units & run << p->starts[k]);
     }
     return room;
 }
@@ -99,8 +100,9 @@ static uint32_t list_places(const struct occupancy *o, const struct board *b, st
         const struct profile *p = &b->profiles[i];
         if (!sums_fit(o, b, p))
             continue;
+        uint32_t run = occupancy_mask(p, 0);
         for (uint32_t k = 0; k < p->start_count; k++) {
-            if (o->units & occupancy_mask(p, p->starts[k]))
+            if (o->units & run << p->starts[k])
                 continue;
             units += p->units;
             add_place(ret, p, p->starts[k]);

@@ -150,7 +150,8 @@ static void offer_new(struct choice *best, struct choice base)
     const struct profile *p = base.profile;
     if (c->no_cuts || (!c->mig && !c->may_turn))
         return;
-    uint32_t room_all = occupancy_room(&c->all, c->board);
+    bool idle = memcmp(&c->all, &c->busy, sizeof c->all) != 0;
+    uint32_t room_all = idle ? occupancy_room(&c->all, c->board) : c->room;
     for (uint32_t k = 0; k < p->start_count; k++) {
         base.start = p->starts[k];
         if (!occupancy_fits(&c->busy, c->board, p, base.start) ||
@@ -160,8 +161,8 @@ static void offer_new(struct choice *best, struct choice base)
         base.destroyed = (uint32_t)__builtin_popcount(base.destroy);
         base.way = !c->mig ? WAY_TURN : base.destroy ? WAY_DESTROY : WAY_CREATE;
         base.lost = c->room - room_left(c, &c->busy, p, base.start);
-        base.lost_idle =
-            BOARD_PROFILES_MAX * BOARD_UNITS_MAX + room_all - room_left(c, &o, p, base.start);
+        base.lost_idle = BOARD_PROFILES_MAX * BOARD_UNITS_MAX +
+                         (idle ? room_all - room_left(c, &o, p, base.start) : base.lost);
         offer(best, &base);
     }
 }
