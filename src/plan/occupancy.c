@@ -91,10 +91,10 @@ static void add_place(struct places *f, const struct profile *p, uint32_t start)
     f->counts[start]++;
 }
 
-/* Returns their units, summed over the profiles, and lists them. */
+/* Returns what they are worth, summed over the profiles, and lists them. */
 static uint32_t list_places(const struct occupancy *o, const struct board *b, struct places *ret)
 {
-    uint32_t units = 0;
+    uint32_t worth = 0;
     memset(ret->counts, 0, sizeof ret->counts);
     for (uint32_t i = 0; i < b->profile_count; i++) {
         const struct profile *p = &b->profiles[i];
@@ -104,11 +104,11 @@ static uint32_t list_places(const struct occupancy *o, const struct board *b, st
         for (uint32_t k = 0; k < p->start_count; k++) {
             if (o->units & run << p->starts[k])
                 continue;
-            units += p->units;
+            worth += p->units * (p->units + 4);
             add_place(ret, p, p->starts[k]);
         }
     }
-    return units;
+    return worth;
 }
 
 /*
@@ -154,6 +154,6 @@ uint32_t occupancy_fill(const struct occupancy *o, const struct board *b)
 uint32_t occupancy_worth(const struct occupancy *o, const struct board *b)
 {
     struct places free;
-    uint32_t units = list_places(o, b, &free);
-    return units ? units + WORTH_FILL * fill(&free, b->units, slices_left(o, b)) : 0;
+    uint32_t worth = list_places(o, b, &free);
+    return worth ? worth + WORTH_FILL * fill(&free, b->units, slices_left(o, b)) : 0;
 }

@@ -43,13 +43,13 @@ bool occupancy_fits(const struct occupancy *o, const struct board *b, const stru
 uint32_t occupancy_room(const struct occupancy *o, const struct board *b);
 
 /*
- * What the card is still worth to those who may come, in memory units: the
- * units of every place where one more instance could be made, summed over the
- * board's profiles, so that room for a large one counts for more than room for
- * a small one; and WORTH_FILL times occupancy_fill, since a free unit that
- * nothing can use any more is as good as taken. Of several cards the one that
- * loses the least of it takes the next instance. What else was tried, and what
- * each accepts, stands in bench/acceptance.c.
+ * What the card is still worth to those who may come. Every place where one
+ * more instance of u memory units could be made counts u × (u + 4), summed over
+ * the board's profiles, so that room for a large one is worth more than the
+ * same room in small pieces; and every unit of occupancy_fill counts WORTH_FILL,
+ * since a free unit that nothing can use any more is as good as taken. Of
+ * several cards the one that loses the least of it takes the next instance.
+ * What else was tried, and what each accepts, stands in bench/acceptance.c.
  */
 uint32_t occupancy_worth(const struct occupancy *o, const struct board *b);
 
@@ -61,6 +61,6 @@ uint32_t occupancy_worth(const struct occupancy *o, const struct board *b);
  */
 uint32_t occupancy_fill(const struct occupancy *o, const struct board *b);
 
-#define WORTH_FILL 3u
+#define WORTH_FILL 20u
 
 #endif

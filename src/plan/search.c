@@ -7,6 +7,10 @@
 #include "base/text.h"
 #include "plan/connect.h"
 
+#define LATER_NOW 5u
+#define LATER_SCALE 16u
+#define LATER_MAX (UINT32_C(1) << 30)
+
 enum way { WAY_REUSE = 0, WAY_COMPLETE, WAY_CREATE, WAY_DESTROY, WAY_TURN };
 
 /* One thing that could be taken; fields from `dominant` on are its merit, smaller is better. */
@@ -20,6 +24,7 @@ struct choice {
     enum way way;
     uint32_t destroyed;
     uint32_t worth;     /* occupancy_worth lost; 0 while places of one card are compared */
+    uint32_t later;     /* see lost_later; only of cards that lose as much */
     uint32_t lost;      /* places lost, occupancy_room; 0 while cards are compared */
     uint32_t lost_idle; /* the same when idle pieces count as taken */
     uint32_t ordinal;
@@ -33,10 +38,10 @@ uint32_t search_wanted(const struct request *r)
 
 static bool better(const struct choice *a, const struct choice *b)
 {
-    const uint32_t ka[] = { a->dominant, a->fit,       a->way,     a->destroyed, a->worth,
-                            a->lost,     a->lost_idle, a->ordinal, a->start };
-    const uint32_t kb[] = { b->dominant, b->fit,       b->way,     b->destroyed, b->worth,
-                            b->lost,     b->lost_idle, b->ordinal, b->start };
+    const uint32_t ka[] = { a->dominant, a->fit,  a->way,       a->destroyed, a->worth,
+                            a->later,    a->lost, a->lost_idle, a->ordinal,   a->start };
+    const uint32_t kb[] = { b->dominant, b->fit,  b->way,       b->destroyed, b->worth,
+                            b->later,    b->lost, b->lost_idle, b->ordinal,   b->start };
     for (size_t i = 0; i < sizeof ka / sizeof *ka; i++)
         if (ka[i] != kb[i])
             return ka[i] < kb[i];
@@ -217,6 +222,71 @@ static uint32_t worth_lost(const struct choice *c)
     return occupancy_worth(&card->busy, card->board) - occupancy_worth(&with, card->board);
 }
 
+/* `o` is what may not be touched of the card, and perhaps a piece more. */
+static uint32_t worth_later(const struct stock_card *c, const struct occupancy *o,
+                            const struct choice *more)
+{
+    uint32_t sum = LATER_NOW * occupancy_worth(o, c->board);
+    uint32_t n = LATER_NOW;
+    for (size_t i = 0; i < c->piece_count; i++) {
+        const struct stock_piece *p = &c->pieces[i];
+        if (!p->profile || p->kept || (p->state != PIECE_BUSY && p->state != PIECE_TAKEN))
+            continue;
+        struct occupancy left = *o;
+        occupancy_remove(&left, c->board, p->profile, p->start);
+        sum += occupancy_worth(&left, c->board);
+        n++;
+    }
+    if (more) {
+        sum += occupancy_worth(&c->busy, c->board);
+        n++;
+    }
+    return LATER_SCALE * sum / n;
+}
+
+/*
+ * What the card loses of its worth on an average of now, counted five times, and of when one of
+ * its slices has gone: of two cards that lose as much now, one may get back more.
+ */
+static uint32_t lost_later(const struct choice *c)
+{
+    const struct stock_card *card = c->card;
+    struct occupancy with = card->busy;
+    occupancy_add(&with, card->board, c->profile, c->start);
+    return LATER_MAX + worth_later(card, &card->busy, NULL) - worth_later(card, &with, c);
+}
+
+static bool same_pieces(const struct stock_card *a, const struct stock_card *b)
+{
+    bool same = a->piece_count == b->piece_count && strcmp(a->board->name, b->board->name) == 0;
+    for (size_t i = 0; same && i < a->piece_count; i++) {
+        const struct stock_piece *p = &a->pieces[i], *q = &b->pieces[i];
+        same = p->profile && q->profile && p->profile->id == q->profile->id &&
+               p->start == q->start && p->state == q->state && p->kept == q->kept;
+    }
+    return same;
+}
+
+static bool equal_so_far(const struct choice *a, const struct choice *b)
+{
+    return a->card && a->dominant == b->dominant && a->fit == b->fit && a->way == b->way &&
+           a->destroyed == b->destroyed && a->worth == b->worth;
+}
+
+/* Looks further where two cards are equal so far. It is dear, and seldom needed. */
+static void look_later(struct choice *best, struct choice *here)
+{
+    if (!here->worth || !equal_so_far(best, here))
+        return;
+    if (same_pieces(best->card, here->card)) {
+        here->later = best->later;
+        return;
+    }
+    if (!best->later)
+        best->later = lost_later(best);
+    here->later = lost_later(here);
+}
+
 /* The best place of a profile on one card, by room; and that one against other cards', by worth. */
 static void offer_profile(struct choice *best, const struct choice *base)
 {
@@ -229,6 +299,7 @@ static void offer_profile(struct choice *best, const struct choice *base)
         return;
     here.worth = worth_lost(&here);
     here.lost = here.lost_idle = 0; /* fewer places of another kind are no merit of a card */
+    look_later(best, &here);
     offer(best, &here);
 }
 

@@ -6,7 +6,8 @@
  * before create before destroy before turning a card's MIG mode; fewer idle
  * pieces destroyed; on one card, the place that leaves the most room
  * (occupancy_room); of several cards, the one that loses the least of its worth
- * (occupancy_worth); the lower ordinal and start. Several whole cards are chosen together, the best
+ * (occupancy_worth), and of equal ones the one that loses the least when one of
+ * its slices has gone; the lower ordinal and start. Several whole cards are chosen together, the best
  * connected ones first, then with the fewest mode changes and destroyed pieces.
  */
 #ifndef DIVVY_PLAN_SEARCH_H

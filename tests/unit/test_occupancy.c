@@ -24,14 +24,14 @@ static void test_an_empty_a100_has_25_places(void **state)
     assert_int_equal(occupancy_room(&o, &b), 25);
 }
 
-static void test_an_empty_a100_is_worth_its_places_in_units_and_what_fills_it(void **state)
+static void test_the_worth_of_an_a100_is_its_places_and_what_fills_it(void **state)
 {
     (void)state;
     struct board b = board_a100_80();
     struct occupancy o = { 0 };
     assert_int_equal(occupancy_fill(&o, &b), 8);
     assert_int_equal(occupancy_worth(&o, &b),
-                     7 + 7 + 4 * 2 + 3 * 2 + 2 * 4 + 4 + 8 + WORTH_FILL * 8);
+                     14 * 5 + (4 + 3) * 12 + (2 + 1) * 32 + 96 + WORTH_FILL * 8);
 }
 
 static void test_a_unit_that_nothing_can_use_fills_nothing(void **state)
@@ -147,7 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_empty_a100_has_25_places),
-        cmocka_unit_test(test_an_empty_a100_is_worth_its_places_in_units_and_what_fills_it),
+        cmocka_unit_test(test_the_worth_of_an_a100_is_its_places_and_what_fills_it),
         cmocka_unit_test(test_a_unit_that_nothing_can_use_fills_nothing),
         cmocka_unit_test(test_compute_slices_limit_what_fills_a_card),
         cmocka_unit_test(test_what_fills_an_a30_is_what_trying_everything_finds),
