@@ -12,6 +12,8 @@ struct score {
     uint32_t path;
     uint32_t far; /* pairs on different NUMA nodes */
     uint32_t cost;
+    uint32_t torn_links; /* NVLinks of the chosen ones to all in the list */
+    uint32_t torn_near;  /* the nearer those are by PCIe, the more */
 };
 
 #define LINKS_MOST 64u
@@ -20,6 +22,7 @@ struct choosing {
     const struct card *const *cards;
     const uint32_t *costs;
     size_t n, want;
+    uint32_t links[CONNECT_MAX], near[CONNECT_MAX]; /* of each card to all others */
     size_t chosen[CONNECT_MAX];
     bool any;
     struct score best;
@@ -31,16 +34,39 @@ static int32_t node_of(const struct card *c)
     return c->known & KNOW_NUMA ? c->numa_node : -1;
 }
 
+static uint32_t links_of(const struct card_peer *p)
+{
+    uint32_t links = p ? p->nvlinks : 0;
+    return links < LINKS_MOST ? links : LINKS_MOST;
+}
+
+static uint32_t path_of(const struct card_peer *p)
+{
+    return p && p->path < CARD_PATH_FARTHEST ? p->path : CARD_PATH_FARTHEST;
+}
+
+/* Of sets as good inside, the one with the fewest links to all others has the fewest to the rest. */
+static void sum_links(struct choosing *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < c->n; k++) {
+            const struct card_peer *p = k == i ? NULL : card_peer(c->cards[i], c->cards[k]->bus_id);
+            c->links[i] += links_of(p);
+            c->near[i] += CARD_PATH_FARTHEST - path_of(p);
+        }
+}
+
 /* Adds what card `i` costs beside the first `count` chosen ones. */
 static void add_card(const struct choosing *c, size_t i, size_t count, struct score *s)
 {
     s->cost += c->costs[i];
+    s->torn_links += c->links[i];
+    s->torn_near += c->near[i];
     for (size_t k = 0; k < count; k++) {
         const struct card *other = c->cards[c->chosen[k]];
         const struct card_peer *p = card_peer(c->cards[i], other->bus_id);
-        uint32_t links = p ? p->nvlinks : 0;
-        s->links_missing += LINKS_MOST - (links < LINKS_MOST ? links : LINKS_MOST);
-        s->path += p ? p->path : CARD_PATH_FARTHEST;
+        s->links_missing += LINKS_MOST - links_of(p);
+        s->path += path_of(p);
         s->far += node_of(c->cards[i]) != node_of(other);
     }
 }
@@ -53,7 +79,11 @@ static bool better(const struct score *a, const struct score *b)
         return a->path < b->path;
     if (a->far != b->far)
         return a->far < b->far;
-    return a->cost < b->cost;
+    if (a->cost != b->cost)
+        return a->cost < b->cost;
+    if (a->torn_links != b->torn_links)
+        return a->torn_links < b->torn_links;
+    return a->torn_near < b->torn_near;
 }
 
 static void offer(struct choosing *c, const struct score *s)
@@ -92,7 +122,8 @@ static bool has(const struct choosing *c, size_t i, size_t count)
 
 static void grow_from(struct choosing *c, size_t first)
 {
-    struct score so_far = { .cost = c->costs[first] };
+    struct score so_far = { .cost = 0 };
+    add_card(c, first, 0, &so_far);
     c->chosen[0] = first;
     for (size_t count = 1; count < c->want; count++) {
         struct score next = so_far;
@@ -128,6 +159,7 @@ void connect_choose(const struct card *const *cards, const uint32_t *costs, size
     c->costs = costs;
     c->n = n < CONNECT_MAX ? n : CONNECT_MAX;
     c->want = want;
+    sum_links(c);
     if (c->n <= CONNECT_EXACT)
         try_all(c, 0, 0, (struct score){ .cost = 0 });
     else

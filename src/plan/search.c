@@ -405,7 +405,7 @@ static uint32_t take_cards(struct stock *s, const struct request *r)
     if (n < r->count)
         return (uint32_t)n;
     qsort(list, n, sizeof *list, by_merit);
-    if (r->count > 1 && r->count < n && r->count <= CONNECT_MAX) {
+    if (r->count < n && r->count <= CONNECT_MAX) {
         take_best_connected(s, list, n, r->count);
         return r->count;
     }

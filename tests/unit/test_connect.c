@@ -80,6 +80,67 @@ static void test_on_switches_all_are_equal_and_the_cheapest_go(void **state)
     assert_two(8, 0, 2);
 }
 
+/* Two sockets of four cards; two cards on each switch below them. */
+static void begin_pcie_tree(void)
+{
+    begin(8);
+    for (size_t i = 0; i < 8; i++)
+        for (size_t k = i + 1; k < 8; k++)
+            join(i, k, 0, i / 2 == k / 2 ? 10 : i / 4 == k / 4 ? 30 : 50);
+}
+
+static void test_on_a_pcie_tree_cards_of_one_switch_then_one_socket_go(void **state)
+{
+    (void)state;
+    size_t chosen[4];
+    begin_pcie_tree();
+    costs[0] = costs[2] = costs[5] = 1000;
+    assert_two(8, 6, 7); /* the only switch that costs nothing */
+    connect_choose(list, costs, 8, 4, chosen);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(chosen[i], 4 + i); /* one socket, at one change of mode and not two */
+}
+
+static void test_one_card_is_not_torn_from_a_pair(void **state)
+{
+    (void)state;
+    size_t chosen[1];
+    begin(5);
+    join(0, 1, 12, 50);
+    join(2, 3, 12, 50);
+    connect_choose(list, costs, 5, 1, chosen);
+    assert_int_equal(chosen[0], 4);
+    costs[4] = 1000;
+    connect_choose(list, costs, 4, 1, chosen);
+    assert_int_equal(chosen[0], 0); /* there is no other */
+}
+
+static void test_one_card_leaves_a_whole_switch_alone(void **state)
+{
+    (void)state;
+    size_t chosen[1];
+    begin_pcie_tree();
+    list[0] = &cards[1]; /* card 0 is taken, so its neighbour is single */
+    for (size_t i = 1; i < 7; i++)
+        list[i] = &cards[8 - i];
+    connect_choose(list, costs, 7, 1, chosen);
+    assert_ptr_equal(list[chosen[0]], &cards[1]);
+}
+
+static void test_three_of_two_bridged_pairs_hold_one_pair(void **state)
+{
+    (void)state;
+    size_t chosen[3];
+    begin(4);
+    join(0, 2, 4, 50);
+    join(1, 3, 4, 50);
+    costs[0] = 1000;
+    connect_choose(list, costs, 4, 3, chosen);
+    assert_int_equal(chosen[0], 1);
+    assert_int_equal(chosen[1], 2);
+    assert_int_equal(chosen[2], 3);
+}
+
 static void test_many_cards_are_grown_from_the_best_seed(void **state)
 {
     (void)state;
@@ -99,6 +160,10 @@ int main(void)
         cmocka_unit_test(test_a_bridged_pair_is_taken_together),
         cmocka_unit_test(test_without_nvlink_the_shortest_path_counts),
         cmocka_unit_test(test_on_switches_all_are_equal_and_the_cheapest_go),
+        cmocka_unit_test(test_on_a_pcie_tree_cards_of_one_switch_then_one_socket_go),
+        cmocka_unit_test(test_one_card_is_not_torn_from_a_pair),
+        cmocka_unit_test(test_one_card_leaves_a_whole_switch_alone),
+        cmocka_unit_test(test_three_of_two_bridged_pairs_hold_one_pair),
         cmocka_unit_test(test_many_cards_are_grown_from_the_best_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
