@@ -46,7 +46,7 @@ void attempt_retire(struct job *j)
             d->active_count--;
             break;
         }
-    if (d->cutting == j)
+    if (d->cutting == &j->attempt->cut)
         d->cutting = NULL;
 }
 
@@ -55,7 +55,7 @@ void attempt_free(struct job *j)
     struct attempt *a = j->attempt;
     attempt_retire(j);
     a->watch = sd_event_source_disable_unref(a->watch);
-    apply_done(&a->cut);
+    apply_done(&a->cut.apply);
     place_done(&a->place);
     free(a);
     j->attempt = NULL;

@@ -197,7 +197,7 @@ static bool cut_is_on(const struct daemon *d, const char *uuid)
 {
     if (!d->cutting)
         return false;
-    const struct step *s = apply_next(&d->cutting->attempt->cut);
+    const struct step *s = apply_next(&d->cutting->apply);
     return s && strcmp(s->card_uuid, uuid) == 0;
 }
 
@@ -380,12 +380,11 @@ void cards_quarantine(struct daemon *d, const char *uuid, const char *why)
 /* As the card will be when every cut under way is through, or undone. */
 static void expect_cuts(const struct daemon *d, struct card *c)
 {
-    for (size_t i = 0; i < d->active_count; i++) {
-        const struct apply *a = &d->active[i]->attempt->cut;
+    const struct cut *cut;
+    for (size_t i = 0; (cut = cuts_next(d, &i));) {
+        const struct apply *a = &cut->apply;
         bool going = a->state == APPLY_GOING;
         const struct plan *p = going ? &a->plan : &a->back;
-        if (!d->active[i]->attempt->cut_open)
-            continue;
         for (size_t k = going ? a->at : a->back_at; k < p->count; k++)
             if (strcmp(p->steps[k].card_uuid, c->uuid) == 0)
                 card_expect(c, &p->steps[k]);

@@ -25,15 +25,14 @@ static void wrote(int r, const struct err *e)
         log_line(LOG_ERROR, "the journal of a cut: %s", e->text);
 }
 
-static void cut_write(struct job *j, enum journal_state state)
+static void cut_write(struct daemon *d, struct cut *c, enum journal_state state)
 {
     struct err e = ERR_INIT;
-    struct attempt *a = j->attempt;
-    if (!turn_write(j->daemon))
+    if (!turn_write(d))
         return; /* the transaction failed: the turn starts over */
-    auto_free char *text = cut_text(&a->cut);
-    const char *note = a->cut.stuck[0] ? a->cut.stuck : a->cut.failure;
-    wrote(store_set_step(j->daemon->store, a->plan_id, 0, state, text, note, &e), &e);
+    auto_free char *text = cut_text(&c->apply);
+    const char *note = c->apply.stuck[0] ? c->apply.stuck : c->apply.failure;
+    wrote(store_set_step(d->store, c->plan_id, 0, state, text, note, &e), &e);
 }
 
 void cut_begin(struct job *j, const struct plan *p)
@@ -41,11 +40,13 @@ void cut_begin(struct job *j, const struct plan *p)
     struct err e = ERR_INIT;
     struct daemon *d = j->daemon;
     struct attempt *a = j->attempt;
-    apply_init(&a->cut, p);
-    a->cut_open = true;
-    auto_free char *text = cut_text(&a->cut);
+    struct cut *c = &a->cut;
+    apply_init(&c->apply, p);
+    c->job = j;
+    c->open = true;
+    auto_free char *text = cut_text(&c->apply);
     const char *steps[] = { text };
-    wrote(store_add_plan(d->store, j->id, a->number, "", steps, 1, clock_now(), &a->plan_id, &e),
+    wrote(store_add_plan(d->store, j->id, a->number, "", steps, 1, clock_now(), &c->plan_id, &e),
           &e);
 }
 
@@ -63,13 +64,14 @@ static int find_plan(const struct journal_row *row, void *arg)
     if (row->job_id != j->id || row->attempt != j->attempt->number)
         return 0;
     f->code = json_parse(row->step, strlen(row->step), "the journal", &f->json, f->e);
-    j->attempt->plan_id = row->plan_id;
+    j->attempt->cut.plan_id = row->plan_id;
     return 1;
 }
 
 /* Takes up the plan of a job that was PREPARING when the last daemon ended. */
 int cut_load(struct job *j, struct err *e)
 {
+    struct cut *c = &j->attempt->cut;
     struct find_plan f = { .job = j, .e = e };
     int r = store_each_open_step(j->daemon->store, find_plan, &f, e);
     auto_json json_t *json = f.json;
@@ -77,21 +79,21 @@ int cut_load(struct job *j, struct err *e)
         return r < 0 ? r : f.code;
     if (!json)
         return err_set(e, -ENOENT, "job %" PRIu64 " has no open plan", j->id);
-    r = apply_from_json(json, &j->attempt->cut, e);
+    r = apply_from_json(json, &c->apply, e);
     if (r == 0) {
-        j->attempt->cut_open = true;
+        c->job = j;
+        c->open = true;
         j->daemon->recover_cuts = true;
     }
     return r;
 }
 
-static void cut_close(struct job *j)
+static void cut_close(struct daemon *d, struct cut *c)
 {
     struct err e = ERR_INIT;
-    struct attempt *a = j->attempt;
-    a->cut_open = false;
-    if (turn_write(j->daemon))
-        wrote(store_close_plan(j->daemon->store, a->plan_id, clock_now(), &e), &e);
+    c->open = false;
+    if (turn_write(d))
+        wrote(store_close_plan(d->store, c->plan_id, clock_now(), &e), &e);
 }
 
 /* What was created becomes the place of the task that it was created for. */
@@ -99,8 +101,8 @@ static void fill_place(struct daemon *d, struct attempt *a)
 {
     for (size_t i = 0; i < a->place.count; i++) {
         struct placed *item = &a->place.items[i];
-        for (size_t k = 0; !item->whole && k < a->cut.plan.count; k++) {
-            const struct step *s = &a->cut.plan.steps[k];
+        for (size_t k = 0; !item->whole && k < a->cut.apply.plan.count; k++) {
+            const struct step *s = &a->cut.apply.plan.steps[k];
             if (s->kind != STEP_CI_CREATE || strcmp(s->card_uuid, item->card_uuid) != 0 ||
                 s->start != item->start || s->profile_id != item->profile_id)
                 continue;
@@ -116,10 +118,10 @@ static void cut_ready(struct job *j)
 {
     struct err e = ERR_INIT;
     struct attempt *a = j->attempt;
-    cut_close(j);
+    cut_close(j->daemon, &j->attempt->cut);
     children_refresh(&j->daemon->children);
     fill_place(j->daemon, a);
-    if (a->cancelled) {
+    if (a->cut.cancelled) {
         j->verdict = JOB_CANCELLED;
         (void)job_move(j, JOB_EV_DROP,
                        "cancelled before it started"); /* a failed store starts over */
@@ -133,26 +135,26 @@ static void cut_ready(struct job *j)
 }
 
 /* Cards that a plan could not put back are not touched until an administrator looked. */
-static void quarantine_cards(struct job *j)
+static void quarantine_cards(struct daemon *d, const struct apply *a)
 {
-    const struct plan *p = &j->attempt->cut.plan;
-    for (size_t i = 0; i < p->count; i++)
-        cards_quarantine(j->daemon, p->steps[i].card_uuid, j->attempt->cut.stuck);
+    for (size_t i = 0; i < a->plan.count; i++)
+        cards_quarantine(d, a->plan.steps[i].card_uuid, a->stuck);
 }
 
 static void cut_failed(struct job *j)
 {
     struct daemon *d = j->daemon;
     struct attempt *a = j->attempt;
-    auto_free char *why = text_fmt("its slices could not be cut: %s",
-                                   a->cut.stuck[0] ? a->cut.stuck : a->cut.failure);
+    auto_free char *why =
+        text_fmt("its slices could not be cut: %s",
+                 a->cut.apply.stuck[0] ? a->cut.apply.stuck : a->cut.apply.failure);
     log_line(LOG_WARN, "job %" PRIu64 ": %s", j->id, why);
-    if (a->cut.state == APPLY_STUCK)
-        quarantine_cards(j);
-    cut_close(j);
+    if (a->cut.apply.state == APPLY_STUCK)
+        quarantine_cards(d, &a->cut.apply);
+    cut_close(j->daemon, &j->attempt->cut);
     d->inventory_stale = d->schedule = true;
     children_refresh(&d->children);
-    if (a->cancelled) {
+    if (a->cut.cancelled) {
         j->verdict = JOB_CANCELLED;
         (void)job_move(j, JOB_EV_DROP,
                        "cancelled before it started"); /* a failed store starts over */
@@ -162,45 +164,53 @@ static void cut_failed(struct job *j)
         sched_hold(d->sched, j->id, clock_now().boot_us + BACK_OFF_US);
 }
 
-static void cut_settle(struct job *j)
+static void cut_settle(struct cut *c)
 {
-    switch (j->attempt->cut.state) {
+    switch (c->apply.state) {
     case APPLY_GOING:
     case APPLY_BACK:
         break;
     case APPLY_DONE:
-        cut_ready(j);
+        cut_ready(c->job);
         break;
     case APPLY_ROLLED_BACK:
     case APPLY_STUCK:
-        cut_failed(j);
+        cut_failed(c->job);
         break;
     }
 }
 
-static struct job *oldest_cut(const struct daemon *d)
+struct cut *cuts_next(const struct daemon *d, size_t *i)
 {
-    struct job *oldest = NULL;
-    for (size_t i = 0; i < d->active_count; i++) {
-        struct job *j = d->active[i];
-        if (j->attempt->cut_open && !j->attempt->cut.under_way && apply_next(&j->attempt->cut) &&
-            (!oldest || j->attempt->plan_id < oldest->attempt->plan_id))
-            oldest = j;
+    while (*i < d->active_count) {
+        struct cut *c = &d->active[(*i)++]->attempt->cut;
+        if (c->open)
+            return c;
     }
+    return NULL;
+}
+
+static struct cut *oldest_cut(const struct daemon *d)
+{
+    struct cut *oldest = NULL;
+    struct cut *c;
+    for (size_t i = 0; (c = cuts_next(d, &i));)
+        if (!c->apply.under_way && apply_next(&c->apply) &&
+            (!oldest || c->plan_id < oldest->plan_id))
+            oldest = c;
     return oldest;
 }
 
 /* A step on a card that answers nobody would only cost its time, and `act` with it. */
-static bool refuse_silent(struct job *j)
+static bool refuse_silent(struct daemon *d, struct cut *c)
 {
-    struct apply *a = &j->attempt->cut;
-    const struct card_memory *m = cards_find(j->daemon, apply_next(a)->card_uuid);
+    const struct card_memory *m = cards_find(d, apply_next(&c->apply)->card_uuid);
     if (!m || !m->silent)
         return false;
-    apply_begin(a);
-    apply_result(a, -ENODEV, NULL, "the card does not answer the driver");
-    cut_write(j, JOURNAL_FAILED);
-    cut_settle(j);
+    apply_begin(&c->apply);
+    apply_result(&c->apply, -ENODEV, NULL, "the card does not answer the driver");
+    cut_write(d, c, JOURNAL_FAILED);
+    cut_settle(c);
     return true;
 }
 
@@ -208,12 +218,12 @@ void cuts_prepare(struct daemon *d)
 {
     if (d->cutting || d->recover_cuts)
         return;
-    struct job *j = oldest_cut(d);
-    if (!j || !turn_write(d) || refuse_silent(j))
+    struct cut *c = oldest_cut(d);
+    if (!c || !turn_write(d) || refuse_silent(d, c))
         return;
-    apply_begin(&j->attempt->cut);
-    cut_write(j, JOURNAL_SENT);
-    d->cutting = j;
+    apply_begin(&c->apply);
+    cut_write(d, c, JOURNAL_SENT);
+    d->cutting = c;
     d->send_step = true;
     d->release_asked = d->released = false;
 }
@@ -223,7 +233,7 @@ void cuts_send(struct daemon *d)
     struct err e = ERR_INIT;
     if (!d->send_step || !d->cutting)
         return;
-    const struct step *s = apply_next(&d->cutting->attempt->cut);
+    const struct step *s = apply_next(&d->cutting->apply);
     if (apply_needs_release(s) && !d->released) {
         if (!d->release_asked) {
             d->release_asked = true;
@@ -254,59 +264,64 @@ static void take_back_release(struct daemon *d)
     d->release_asked = d->released = false;
 }
 
+/* What is left of a plan whose owner has given it up is undone. */
+static void undo_cancelled(struct cut *c)
+{
+    if (c->cancelled && apply_next(&c->apply))
+        apply_cancel(&c->apply, "the job was cancelled");
+}
+
 void cut_step_answer(struct daemon *d, int code, const struct step *done, const struct err *why)
 {
-    struct job *j = d->cutting;
+    struct cut *c = d->cutting;
     KILLPOINT(STEP_RESULT);
     d->cutting = NULL;
     d->send_step = false;
     take_back_release(d);
-    if (!j || code == -ETIMEDOUT) {
+    if (!c || code == -ETIMEDOUT) {
         d->recover_cuts = true;
         d->cut_lost_boot_us = clock_now().boot_us;
         children_refresh(&d->children);
         return;
     }
-    apply_result(&j->attempt->cut, code, done, why->text);
+    apply_result(&c->apply, code, done, why->text);
     if (code == 0)
-        cards_step_done(d, done, j->id);
-    if (j->attempt->cancelled && apply_next(&j->attempt->cut))
-        apply_cancel(&j->attempt->cut, "the job was cancelled");
-    cut_write(j, code == 0 ? JOURNAL_DONE : JOURNAL_FAILED);
-    cut_settle(j);
+        cards_step_done(d, done, c->job->id);
+    undo_cancelled(c);
+    cut_write(d, c, code == 0 ? JOURNAL_DONE : JOURNAL_FAILED);
+    cut_settle(c);
 }
 
 /* A card that does not answer cannot be asked what became of the step. */
-static void cut_unknown(struct job *j, const struct err *why)
+static void cut_unknown(struct cut *c, const struct err *why)
 {
-    struct apply *a = &j->attempt->cut;
+    struct apply *a = &c->apply;
     a->state = APPLY_STUCK;
     a->under_way = false;
     (void)snprintf(a->stuck, sizeof a->stuck, "%s", why->text); /* a longer text is cut */
-    cut_settle(j);
+    cut_settle(c);
 }
 
-static void cut_recover(struct job *j, const struct snapshot *s)
+static void cut_recover(struct daemon *d, struct cut *c, const struct snapshot *s)
 {
     struct err e = ERR_INIT;
-    struct apply *a = &j->attempt->cut;
+    struct apply *a = &c->apply;
     const struct step *step = apply_next(a);
     struct step done;
     struct card *card = step ? snapshot_card(s, step->card_uuid) : NULL;
     bool happened = card && a->under_way && apply_step_happened(step, card, &done) == 1;
     int r = apply_recover(a, s, &e);
     if (r == -ENODEV) {
-        cut_unknown(j, &e);
+        cut_unknown(c, &e);
         return;
     }
     if (r < 0)
-        log_line(LOG_WARN, "job %" PRIu64 ": after an interruption: %s", j->id, e.text);
+        log_line(LOG_WARN, "job %" PRIu64 ": after an interruption: %s", c->job->id, e.text);
     if (happened)
-        cards_step_done(j->daemon, &done, j->id);
-    if (j->attempt->cancelled)
-        apply_cancel(a, "the job was cancelled");
-    cut_write(j, happened ? JOURNAL_DONE : JOURNAL_PLANNED);
-    cut_settle(j);
+        cards_step_done(d, &done, c->job->id);
+    undo_cancelled(c);
+    cut_write(d, c, happened ? JOURNAL_DONE : JOURNAL_PLANNED);
+    cut_settle(c);
     KILLPOINT(CUT_RECOVERED);
 }
 
@@ -320,19 +335,20 @@ void cuts_recover(struct daemon *d)
         if (d->cards[i]->seen)
             card_copy(&d->cards[i]->last, snapshot_add_card(&s));
     for (size_t i = d->active_count; i > 0; i--) {
-        struct job *j = d->active[i - 1];
-        if (j != d->cutting && j->attempt->cut_open)
-            cut_recover(j, &s);
+        struct cut *c = &d->active[i - 1]->attempt->cut;
+        if (c != d->cutting && c->open)
+            cut_recover(d, c, &s);
     }
     snapshot_done(&s);
 }
 
 void cut_cancel(struct job *j)
 {
-    j->attempt->cancelled = true;
-    if (j->attempt->cut.under_way)
+    struct cut *c = &j->attempt->cut;
+    c->cancelled = true;
+    if (c->apply.under_way)
         return; /* its answer comes first */
-    apply_cancel(&j->attempt->cut, "the job was cancelled");
-    cut_write(j, JOURNAL_PLANNED);
-    cut_settle(j);
+    apply_cancel(&c->apply, "the job was cancelled");
+    cut_write(j->daemon, c, JOURNAL_PLANNED);
+    cut_settle(c);
 }

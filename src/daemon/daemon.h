@@ -80,22 +80,28 @@ struct card_memory {
     enum card_health told;      /* what the log said of it last; CARD_OK at first */
 };
 
+/* A plan on its way through `act`. */
+struct cut {
+    struct apply apply;
+    bool open;        /* it is not over: `apply` is set */
+    uint64_t plan_id; /* its journal; 0: there never was one */
+    bool cancelled;   /* it is undone as soon as the step under way is answered */
+    struct job *job;  /* whose slices these are */
+};
+
 /* One attempt that is alive: from its place to its end. */
 struct attempt {
     uint32_t number;
     struct place place;
     int64_t placed_boot_us;
     int64_t started_boot_us, started_wall_us; /* 0: not yet */
-    struct apply cut;                         /* the plan of its slices */
-    bool cut_open;                            /* it is not over: `cut` is set */
-    uint64_t plan_id;                         /* its journal; 0: nothing to cut */
+    struct cut cut;                           /* of its slices */
     bool launch;     /* after the commit: make the folder and start the supervisor */
     bool stop;       /* after the commit: write the `stop` file */
     bool remove;     /* after the commit: remove the folder; the attempt is over */
     bool faulted;    /* a card of it failed under it: the time is not charged */
     bool requeue;    /* it goes back to the queue once it is clear */
     bool unlocked;   /* clocks that it may have locked were lifted */
-    bool cancelled;  /* cancelled while its slices are cut */
     bool unit_asked; /* the service manager was asked to start it, and has not answered */
     enum jobdir_stop stop_reason;
     struct job_exit exit;      /* kind EXIT_NONE until it is known */
@@ -178,7 +184,7 @@ struct daemon {
     uint64_t ended[JOB_STATES];
     struct job **active; /* jobs with an attempt, oldest attempt first */
     size_t active_count, active_alloc;
-    struct job *cutting;          /* whose step is with `act` now, or about to be sent */
+    struct cut *cutting;          /* whose step is with `act` now, or about to be sent */
     bool send_step;               /* after the commit: hand it over */
     bool release_asked, released; /* of `watch`, for the step that is about to be sent */
 
@@ -262,6 +268,8 @@ bool job_cancel(struct job *j, const char *who, struct err *e);
 void jobs_schedule(struct daemon *d);
 
 /* ---- cuts.c ---- */
+/* Every open one in turn; begin with *i 0, NULL ends. */
+struct cut *cuts_next(const struct daemon *d, size_t *i);
 void cut_begin(struct job *j, const struct plan *p);
 int cut_load(struct job *j, struct err *e);
 void cut_step_answer(struct daemon *d, int code, const struct step *done, const struct err *why);

@@ -121,7 +121,7 @@ int jobs_load(struct daemon *d, struct err *e)
         if (j->state == JOB_PREPARING && cut_load(j, &cut) < 0)
             log_line(LOG_WARN, "%s", cut.text);
         if (j->state == JOB_PREPARING && j->verdict == JOB_CANCELLED)
-            j->attempt->cancelled = true;
+            j->attempt->cut.cancelled = true;
     }
     d->inventory_stale = d->schedule = true;
     return r;
@@ -221,7 +221,7 @@ static bool cancel_preparing(struct job *j, const char *reason)
         return false;
     }
     set_reason(j, reason);
-    if (j->attempt->cut_open)
+    if (j->attempt->cut.open)
         cut_cancel(j);
     return true;
 }
