@@ -345,6 +345,12 @@ static void add_trouble(const struct drawing *d)
         text_addf(&line, "takes no jobs: %s", words);
         add_line(d, COLOUR_BAD, line.buf);
     }
+    if (d->c->reserved[0]) {
+        AUTO(text) struct text line = TEXT_INIT;
+        auto_free char *words = cells_clean(d->c->reserved);
+        text_addf(&line, "reserved: %s", words);
+        add_line(d, COLOUR_WAIT, line.buf);
+    }
     if (c->mig_now != c->mig_pending)
         add_line(d, COLOUR_WAIT,
                  c->mig_pending ? "MIG turns on with the next reset of this card"

@@ -565,6 +565,8 @@ static void why_card(const struct inventory_card *c, struct now now, struct why_
         text_addf(&t, "%s: %s", card_health_word(c->card.health), c->card.trouble);
     if (c->quarantined)
         text_addf(&t, "%stakes no jobs: %s", t.len ? "; " : "", c->quarantine);
+    if (c->reserved[0])
+        text_addf(&t, "%sreserved: %s", t.len ? "; " : "", c->reserved);
     if (c->pool != POOL_QUEUE)
         text_addf(&t, "%sin pool %s", t.len ? "; " : "", card_pool_word(c->pool));
     add_hold(&t, &c->hold, now);

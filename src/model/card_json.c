@@ -528,12 +528,16 @@ static json_t *inventory_card_to_json(const struct inventory_card *c)
     json_put_text(j, "mode", card_mode_word(c->mode));
     json_put_bool(j, "owners_known", c->owners_known);
     json_put_text(j, "quarantine", c->quarantined ? c->quarantine : NULL);
+    json_put_bool(j, "laid_out", c->laid_out);
+    json_put_bool(j, "no_cuts", c->no_cuts);
+    json_put_text(j, "reserved", c->reserved[0] ? c->reserved : NULL);
     json_put_i64(j, "idle_since_boot_us", c->idle_since_boot_us);
     json_put(j, "hold", hold_to_json(&c->hold));
     for (size_t i = 0; i < c->card.slice_count; i++) {
         json_t *s = json_array_get(slices, i);
         json_put_u64(s, "generation", c->slices[i].generation);
         json_put_bool(s, "adopted", c->slices[i].adopted);
+        json_put_bool(s, "leaving", c->slices[i].leaving);
         json_put(s, "hold", hold_to_json(&c->slices[i].hold));
     }
     return j;
@@ -558,6 +562,7 @@ static int read_holds(json_t *slices, struct inventory_card *c, struct err *e)
         fields_open(&f, json_array_get(slices, i), "slice", e);
         c->slices[i].generation = fields_u64(&f, "generation", FIELD_OPTIONAL, 0, INT64_MAX, 0);
         c->slices[i].adopted = fields_bool(&f, "adopted", false);
+        c->slices[i].leaving = fields_bool(&f, "leaving", false);
         json_t *hold = fields_object(&f, "hold", FIELD_OPTIONAL);
         int code = fields_close(&f, FIELDS_OPEN);
         if (code == 0)
@@ -584,6 +589,9 @@ static int inventory_card_from_json(json_t *j, struct inventory_card *c, struct 
     c->owners_known = fields_bool(&f, "owners_known", false);
     c->quarantined = fields_text(&f, "quarantine", FIELD_OPTIONAL, sizeof c->quarantine - 1);
     fields_copy(&f, "quarantine", FIELD_OPTIONAL, c->quarantine, sizeof c->quarantine);
+    c->laid_out = fields_bool(&f, "laid_out", false);
+    c->no_cuts = fields_bool(&f, "no_cuts", false);
+    fields_copy(&f, "reserved", FIELD_OPTIONAL, c->reserved, sizeof c->reserved);
     c->idle_since_boot_us = fields_i64(&f, "idle_since_boot_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     json_t *hold = fields_object(&f, "hold", FIELD_OPTIONAL);
     json_t *slices = fields_array(&f, "slices", FIELD_OPTIONAL, 256);

@@ -43,6 +43,7 @@ struct hold {
 struct inventory_slice {
     uint64_t generation; /* ours; 0: no store */
     bool adopted; /* found, not made by Divvy: used when idle, never destroyed unless named */
+    bool leaving; /* it is to be destroyed: nobody new gets it */
     struct hold hold;
 };
 
@@ -53,6 +54,9 @@ struct inventory_card {
     bool owners_known; /* false without a daemon */
     bool quarantined;  /* takes nothing; `quarantine` says why */
     char quarantine[160];
+    bool laid_out;      /* its slices are an administrator's: jobs use them, and cut nothing */
+    bool no_cuts;       /* for a while nothing is cut: a new layout waits for it */
+    char reserved[160]; /* why it takes nobody new for a while (maintenance, a new layout); "" */
     int64_t idle_since_boot_us;     /* when its last holder left; 0: in use, or not known */
     struct hold hold;               /* of the whole card */
     struct inventory_slice *slices; /* card.slice_count of them, same order */

@@ -158,8 +158,15 @@ static void add_kept(struct text *t, const struct stock *s, const struct request
 {
     for (size_t i = 0; i < s->card_count; i++) {
         const struct stock_card *c = &s->cards[i];
-        if (c->closed || !c->keeps || !card_serves(c, r))
+        if (c->closed || !(c->keeps || c->from->laid_out) || !card_serves(c, r))
             continue;
+        if (c->from->laid_out) {
+            text_addf(t,
+                      ". gpu%u keeps the slices of its layout; an operator can change that: divvy "
+                      "layout apply",
+                      c->from->card.ordinal);
+            return;
+        }
         text_addf(t,
                   ". gpu%u has slices that Divvy found and keeps until an operator destroys them",
                   c->from->card.ordinal);
@@ -257,6 +264,8 @@ static void add_state(struct text *t, const struct stock_card *c)
         text_add(t, card_health_word(from->card.health));
     else if (c->closed == STOCK_QUARANTINED)
         text_addf(t, "in quarantine: %s", from->quarantine);
+    else if (c->closed == STOCK_BANNED && from->reserved[0])
+        text_addf(t, "reserved: %s", from->reserved);
     else if (c->closed == STOCK_BANNED)
         text_add(t, "kept for a job that waits longer");
     else if (c->closed == STOCK_MODE_PENDING)
@@ -266,6 +275,8 @@ static void add_state(struct text *t, const struct stock_card *c)
         add_holder(t, &from->hold);
     } else if (!c->free)
         add_slice_holders(t, from);
+    else if (from->laid_out)
+        text_add(t, "keeping the slices of its layout");
     else if (c->no_cuts)
         text_add(t, "not to be cut now");
     else

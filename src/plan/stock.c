@@ -37,7 +37,7 @@ static enum stock_closed closed_for(const struct inventory_card *c, const struct
         return STOCK_UNHEALTHY;
     if (c->quarantined)
         return STOCK_QUARANTINED;
-    if (ban == BAN_ALL)
+    if (ban == BAN_ALL || c->reserved[0])
         return STOCK_BANNED;
     if (c->card.mig_now != c->card.mig_pending)
         return STOCK_MODE_PENDING;
@@ -70,6 +70,7 @@ static size_t add_piece(struct stock_card *c, size_t first, struct stock_view vi
     bool busy = c->held || !p.profile;
     for (size_t i = first; i < card->slice_count && card->slices[i].start == s->start; i++) {
         busy = busy || hold_counts(&c->from->slices[i].hold, view);
+        busy = busy || (c->from->slices[i].leaving && !view.nobody);
         p.kept = p.kept || c->from->slices[i].adopted;
         p.count++;
     }
@@ -103,7 +104,7 @@ static void open_card(struct stock_card *c, const struct inventory *inv, size_t 
     c->board = &c->from->card.board;
     c->index = index;
     c->closed = closed_for(c->from, rules, ban, view);
-    c->no_cuts = ban == BAN_NEW_CUTS;
+    c->no_cuts = ban == BAN_NEW_CUTS || c->from->laid_out || (c->from->no_cuts && !view.nobody);
     c->mig = c->from->card.mig_now;
     c->held = hold_counts(&c->from->hold, view);
     c->free = !c->held;

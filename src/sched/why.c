@@ -121,13 +121,14 @@ static size_t add_trouble(struct text *t, const struct inventory *inv)
     size_t told = 0;
     for (size_t i = 0; i < inv->card_count && told < CARDS_TOLD; i++) {
         const struct inventory_card *c = &inv->cards[i];
-        if (c->pool != POOL_QUEUE || (c->card.health == CARD_OK && !c->quarantined))
+        bool open = c->card.health == CARD_OK && !c->quarantined && !c->reserved[0];
+        if (c->pool != POOL_QUEUE || open)
             continue;
         text_addf(t, "%sgpu%u ", told++ ? "; " : ": ", c->card.ordinal);
         if (c->card.health != CARD_OK)
             text_addf(t, "is %s", card_health_word(c->card.health));
         else
-            text_addf(t, "takes no jobs (%s)", c->quarantine);
+            text_addf(t, "takes no jobs (%s)", c->quarantined ? c->quarantine : c->reserved);
     }
     return told;
 }

@@ -416,12 +416,16 @@ static void inventory_random(struct inventory *inv, struct dice *d)
         c->quarantined = dice_bool(d);
         if (c->quarantined)
             dice_text(d, c->quarantine, sizeof c->quarantine);
+        c->laid_out = dice_bool(d);
+        c->no_cuts = dice_bool(d);
+        dice_text(d, c->reserved, sizeof c->reserved);
         c->idle_since_boot_us = (int64_t)dice_below(d, INT64_MAX);
         c->hold = (struct hold){ .kind = HOLD_NONE };
         hold_random(&c->hold, d);
         for (size_t k = 0; k < c->card.slice_count; k++) {
             c->slices[k] = (struct inventory_slice){ .generation = dice_below(d, INT64_MAX) };
             c->slices[k].adopted = dice_bool(d);
+            c->slices[k].leaving = dice_bool(d);
             hold_random(&c->slices[k].hold, d);
         }
     }
@@ -436,11 +440,15 @@ static void assert_same_inventory_card(const struct inventory_card *a,
     assert_int_equal(a->owners_known, b->owners_known);
     assert_int_equal(a->quarantined, b->quarantined);
     assert_string_equal(a->quarantine, b->quarantine);
+    assert_int_equal(a->laid_out, b->laid_out);
+    assert_int_equal(a->no_cuts, b->no_cuts);
+    assert_string_equal(a->reserved, b->reserved);
     assert_int_equal(a->idle_since_boot_us, b->idle_since_boot_us);
     assert_same_hold(&a->hold, &b->hold);
     for (size_t i = 0; i < a->card.slice_count; i++) {
         assert_int_equal(a->slices[i].generation, b->slices[i].generation);
         assert_int_equal(a->slices[i].adopted, b->slices[i].adopted);
+        assert_int_equal(a->slices[i].leaving, b->slices[i].leaving);
         assert_same_hold(&a->slices[i].hold, &b->slices[i].hold);
     }
 }

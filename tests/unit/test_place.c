@@ -210,6 +210,47 @@ static void test_what_was_found_is_used_and_kept(void **state)
     assert_int_equal(a.plan.count, 2);
 }
 
+static void test_a_layout_is_used_and_never_cut(void **state)
+{
+    (void)state;
+    AUTO(asked) struct asked a = begin();
+    struct inventory_card *c = inventory_add(&a.inv, board_a100_80());
+    (void)card_cut(c, "3g.40gb", 4, 0);
+    c->mode = MODE_SLICES;
+    c->laid_out = true;
+    assert_int_equal(ask(&a, slices("3g.40gb", 1)), PLACE_NOW);
+    assert_place(&a, "gpu0/3g.40gb@4");
+    assert_int_equal(a.plan.count, 0);
+    assert_int_equal(ask(&a, slices("1g.10gb", 1)), PLACE_NEVER);
+    assert_non_null(strstr(a.e.text, "gpu0 keeps the slices of its layout"));
+    assert_int_equal(ask(&a, slices("3g.40gb", 2)), PLACE_NEVER);
+}
+
+static void test_what_leaves_takes_nobody(void **state)
+{
+    (void)state;
+    AUTO(asked) struct asked a = begin();
+    struct inventory_card *c = inventory_add(&a.inv, board_a100_80());
+    card_cut(c, "3g.40gb", 0, 0)->leaving = true;
+    (void)card_cut(c, "3g.40gb", 4, 0);
+    c->no_cuts = true;
+    assert_int_equal(ask(&a, slices("3g.40gb", 1)), PLACE_NOW);
+    assert_place(&a, "gpu0/3g.40gb@4");
+    assert_int_equal(ask(&a, slices("3g.40gb", 2)), PLACE_LATER);
+    assert_int_equal(ask(&a, slices("1g.10gb", 1)), PLACE_LATER);
+}
+
+static void test_a_reserved_card_takes_nobody(void **state)
+{
+    (void)state;
+    AUTO(asked) struct asked a = begin();
+    struct inventory_card *c = inventory_add(&a.inv, board_a100_80());
+    (void)card_cut(c, "3g.40gb", 4, 0);
+    snprintf(c->reserved, sizeof c->reserved, "maintenance by root");
+    assert_int_equal(ask(&a, slices("3g.40gb", 1)), PLACE_LATER);
+    assert_non_null(strstr(a.e.text, "gpu0 is reserved: maintenance by root"));
+}
+
 static void test_reuse_comes_before_create(void **state)
 {
     (void)state;
@@ -502,6 +543,9 @@ int main(void)
         cmocka_unit_test(test_two_slices_that_share_no_unit_may_both_have_to_go),
         cmocka_unit_test(test_what_is_busy_is_never_touched),
         cmocka_unit_test(test_what_was_found_is_used_and_kept),
+        cmocka_unit_test(test_a_layout_is_used_and_never_cut),
+        cmocka_unit_test(test_what_leaves_takes_nobody),
+        cmocka_unit_test(test_a_reserved_card_takes_nobody),
         cmocka_unit_test(test_reuse_comes_before_create),
         cmocka_unit_test(test_an_instance_without_compute_instance_is_completed),
         cmocka_unit_test(test_an_auto_card_turns_mig_on_only_after_the_hold),
