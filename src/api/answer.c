@@ -126,6 +126,12 @@ void api_answer_ok(struct api_request *req, const char *note)
     settle(req);
 }
 
+void api_answer_json(struct api_request *req, json_t *take_json)
+{
+    request_reply(req, 200, take_json);
+    settle(req);
+}
+
 void api_answer_error(struct api_request *req, const struct err *e)
 {
     request_reply_error(req, e);

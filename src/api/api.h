@@ -38,6 +38,7 @@
 
 #include "base/text.h"
 #include "model/job_json.h"
+#include "model/layout_order.h"
 #include "model/view.h"
 
 #define API_BODY_MAX (1024u * 1024u) /* of a request; arguments and environment fit four times */
@@ -81,6 +82,18 @@ struct api_ops {
      */
     void (*set_card)(void *ctx, struct api_request *req, const struct api_caller *who,
                      uint32_t ordinal, int pool, int mode);
+
+    /*
+     * Change layouts. The order is the daemon's from here on (layout_order_done).
+     * `who` is an operator. Answer: api_answer_json with the change as it is then
+     * (it may go on for long), or api_answer_error.
+     */
+    void (*change_layout)(void *ctx, struct api_request *req, const struct api_caller *who,
+                          struct layout_order *take_order);
+    /* Calls the open change off. Answer: api_answer_ok or api_answer_error. */
+    void (*stop_layout)(void *ctx, struct api_request *req, const struct api_caller *who);
+    /* The last change, and what each card is to keep. New reference; never NULL. */
+    json_t *(*layout)(void *ctx);
 
     /* -ENOENT where there is no such job. Strings must live until the next turn. */
     int (*job)(void *ctx, uint64_t id, struct job_view *ret, struct err *e);
@@ -139,6 +152,7 @@ void api_job_changed(struct api *api, uint64_t id);
 /* `note`: something the submitter should know ("10G takes 1g.10gb with 9.5 GiB"); NULL: nothing. */
 void api_answer_submitted(struct api_request *req, uint64_t id, const char *note);
 void api_answer_ok(struct api_request *req, const char *note);
+void api_answer_json(struct api_request *req, json_t *take_json);
 /*
  * The code of `e` chooses the status: -EINVAL and -ERANGE 400, -EPERM and
  * -EACCES 403, -ENOENT 404, -EBUSY, -EEXIST and -EALREADY 409, -E2BIG and -EFBIG

@@ -68,6 +68,13 @@ int api_read_set_card(const char *body, size_t len, int *ret_pool, int *ret_mode
     return 0;
 }
 
+int api_read_layout(const char *body, size_t len, struct layout_order *ret, struct err *e)
+{
+    auto_json json_t *json = NULL;
+    int r = json_parse(body, len, "the body", &json, e);
+    return r < 0 ? r : layout_order_from_json(json, ret, e);
+}
+
 int api_read_nothing(const char *body, size_t len, struct err *e)
 {
     auto_json json_t *json = NULL;

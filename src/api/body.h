@@ -16,6 +16,9 @@ int api_read_submit(const char *body, size_t len, struct job_spec *ret, struct e
 /* PATCH /v1/cards/N: pool and mode, -1 where absent; at least one is there. -EINVAL. */
 int api_read_set_card(const char *body, size_t len, int *ret_pool, int *ret_mode, struct err *e);
 
+/* POST /v1/layout. `ret` is layout_order_done's. -EINVAL. */
+int api_read_layout(const char *body, size_t len, struct layout_order *ret, struct err *e);
+
 /* A body that must be empty or "{}". -EINVAL. */
 int api_read_nothing(const char *body, size_t len, struct err *e);
 

@@ -85,6 +85,34 @@ static int patch_card(struct route_call *c, struct err *e)
     return 0;
 }
 
+static int get_layout(struct route_call *c, struct err *e)
+{
+    (void)e; /* cannot fail: it is what the daemon remembers */
+    request_reply(c->req, 200, c->ops->layout(c->ctx));
+    return 0;
+}
+
+static int post_layout(struct route_call *c, struct err *e)
+{
+    struct layout_order order = LAYOUT_ORDER_INIT;
+    int r = api_read_layout(c->req->body.buf, c->req->body.len, &order, e);
+    if (r < 0)
+        return r;
+    owe(c->req);
+    c->ops->change_layout(c->ctx, c->req, c->who, &order);
+    return 0;
+}
+
+static int stop_layout(struct route_call *c, struct err *e)
+{
+    int r = api_read_nothing(c->req->body.buf, c->req->body.len, e);
+    if (r < 0)
+        return r;
+    owe(c->req);
+    c->ops->stop_layout(c->ctx, c->req, c->who);
+    return 0;
+}
+
 static int post_job(struct route_call *c, struct err *e)
 {
     struct job_spec spec = { .name = NULL };
@@ -185,6 +213,9 @@ static const struct route routes[] = {
     { "GET", "/v1/status", ANYBODY, false, get_status },
     { "GET", "/v1/inventory", ANYBODY, false, get_inventory },
     { "PATCH", "/v1/cards/{}", OPERATOR, false, patch_card },
+    { "GET", "/v1/layout", ANYBODY, false, get_layout },
+    { "POST", "/v1/layout", OPERATOR, false, post_layout },
+    { "POST", "/v1/layout/stop", OPERATOR, false, stop_layout },
     { "GET", "/v1/jobs", ANYBODY, true, list_jobs },
     { "POST", "/v1/jobs", ANYBODY, false, post_job },
     { "GET", "/v1/jobs/{}", ANYBODY, false, get_job },

@@ -39,6 +39,7 @@
     X(STEP_SEND)         /* journaled as sent, and not sent */                                     \
     X(STEP_SENT)         /* `act` has it */                                                        \
     X(STEP_RESULT)       /* its result came and is not written */                                  \
+    X(JOURNAL_TAKEN)     /* a command's journal is in the store, and its file is there */          \
     /* divvyd: an attempt */                                                                       \
     X(LAUNCH)            /* no folder */                                                           \
     X(FOLDER_FILLED)     /* under its temporary name */                                            \

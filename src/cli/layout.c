@@ -2,19 +2,24 @@
 #include "cli/layout.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/cards.h"
 #include "cli/table.h"
 #include "config/board.h"
+#include "model/address.h"
 
 static const char doc[] =
     "What the cards should be, from a file: layout(5).\v"
     "  check FILE    is it possible? Without hardware: on --board, else on every board known\n"
     "  plan FILE     what would change, and whom it waits for; changes nothing\n"
     "  apply FILE    change it: as a whole, or not at all\n"
-    "  export        the file that asks for what is there now\n\n"
+    "  export        the file that asks for what is there now\n"
+    "  status        the change that divvyd has, and what cards keep\n"
+    "  stop          call it off: what was done of it is undone\n\n"
     "  divvy layout check lab.yaml --board a100-80gb:2\n"
     "  divvy layout plan lab.yaml\n\n"
     "Files of mig-parted are understood; --label chooses one of their layouts.\n"
@@ -95,6 +100,8 @@ void layout_work_done(struct layout_work *w)
 {
     layout_work_forget(w);
     layout_list_done(&w->list);
+    free(w->text);
+    w->text = NULL;
 }
 
 static int fail_file(const struct session *s, const struct err *e)
@@ -125,10 +132,72 @@ int layout_work_choose(struct layout_work *w, const struct session *s,
 int layout_work_read(struct layout_work *w, const struct session *s, const struct layout_call *call)
 {
     struct err e = ERR_INIT;
+    size_t len = 0;
     if (!call->file)
         return verb_usage(s, "say which file: divvy layout %s FILE", call->word);
-    if (layout_list_read(call->file, &w->list, &e) < 0)
+    bool input = strcmp(call->file, "-") == 0;
+    const char *name = input ? "standard input" : call->file;
+    if (file_read(AT_FDCWD, input ? "/dev/stdin" : call->file, YAML_BYTES_MAX, &w->text, &len, &e) <
+            0 ||
+        layout_list_parse(name, w->text, len, &w->list, &e) < 0)
         return fail_file(s, &e);
+    return STATUS_OK;
+}
+
+static int find_slice(const struct inventory *inv, const char *word,
+                      const struct inventory_card **ret_card, struct layout_writing *ret,
+                      struct err *e)
+{
+    struct address a;
+    int r = address_parse(word, &a, e);
+    if (r < 0)
+        return r;
+    const struct inventory_card *c = inventory_card(inv, a.ordinal);
+    const struct slice *slice = c && a.has_slice ? address_find(&a, &c->card) : NULL;
+    if (!slice)
+        return err_set(e, -ENOENT, "there is no slice %.64s; divvy gpus shows what there is", word);
+    *ret_card = c;
+    ret->without = (size_t)(slice - c->card.slices);
+    return 0;
+}
+
+static int find_place(const struct inventory *inv, const char *word,
+                      const struct inventory_card **ret_card, struct layout_writing *ret,
+                      struct err *e)
+{
+    struct address a;
+    struct layout_piece piece;
+    const char *slash = strchr(word, '/');
+    auto_free char *card = text_fmt("%.*s", slash ? (int)(slash - word) : 0, word);
+    int r = address_parse(card, &a, e);
+    if (r == 0)
+        r = layout_piece_parse(slash + 1, &piece, e);
+    if (r < 0)
+        return r;
+    *ret_card = inventory_card(inv, a.ordinal);
+    ret->with = slash + 1;
+    return *ret_card ? 0
+                     : err_set(e, -ENOENT, "there is no gpu%u here; divvy gpus shows what there is",
+                               a.ordinal);
+}
+
+int layout_work_slice(struct layout_work *w, const struct session *s,
+                      const struct layout_call *call)
+{
+    struct err e = ERR_INIT;
+    AUTO(text) struct text t = TEXT_INIT;
+    const struct inventory_card *c = NULL;
+    struct layout_writing how = { .without = SIZE_MAX };
+    int r = call->make ? find_place(&w->inv, call->make, &c, &how, &e)
+                       : find_slice(&w->inv, call->unmake, &c, &how, &e);
+    if (r < 0)
+        return verb_fail(s, &e);
+    text_add(&t, "cards:\n");
+    layout_add_card(&t, c, &how);
+    layout_list_done(&w->list);
+    if (layout_list_parse("the slice", t.buf, t.len, &w->list, &e) < 0)
+        return fail_file(s, &e);
+    w->layout = &w->list.layouts[0];
     return STATUS_OK;
 }
 
@@ -165,31 +234,14 @@ int layout_work_status(const struct layout_work *w)
     return statuses[layout_work_worst(w)];
 }
 
-/* Compute instances are told of GPU instances that are there; the file knows them of all. */
-static void know_parts(struct board *own, const struct board *b)
-{
-    for (uint32_t i = 0; i < own->profile_count; i++) {
-        struct profile *p = &own->profiles[i];
-        const struct profile *known = board_profile_by_id(b, p->id);
-        if (!known || known->slices != p->slices || known->ci_count <= p->ci_count)
-            continue;
-        p->ci_count = known->ci_count;
-        memcpy(p->cis, known->cis, sizeof p->cis);
-    }
-}
-
 /* What a driver does not tell; what it tells stays. */
 void layout_know_boards(struct inventory *inv)
 {
     auto_free struct board *b = mem_new(sizeof *b);
     for (size_t i = 0; i < inv->card_count; i++) {
         struct board *own = &inv->cards[i].card.board;
-        if (own->key[0] || board_find_device(own->name, own->pci_device_id, b, NULL) < 0)
-            continue;
-        memcpy(own->key, b->key, sizeof own->key);
-        know_parts(own, b);
-        if (!own->pci_device_id)
-            own->pci_device_id = b->pci_device_id;
+        if (!own->key[0] && board_find_device(own->name, own->pci_device_id, b, NULL) == 0)
+            board_know(own, b);
     }
 }
 
@@ -408,7 +460,7 @@ static int export_now(struct session *s, const struct layout_call *call)
     if (status != STATUS_OK)
         return status;
     if (!s->json) {
-        layout_add_export(&t, &inv);
+        layout_add_export(&t, &inv, false);
         return verb_print(&t);
     }
     auto_json json_t *j = layout_export_json(&inv);
@@ -423,20 +475,25 @@ static const struct {
     { "plan", plan },
     { "apply", layout_apply },
     { "export", export_now },
+    { "status", layout_show_change },
+    { "stop", layout_stop_change },
 };
 
 int verb_layout(struct session *s, int argc, char **argv)
 {
     struct layout_call call = { .word = NULL };
-    struct verb_words verb = {
-        .options = options, .parser = parse, .args = "check|plan|apply|export [FILE]", .doc = doc
-    };
+    struct verb_words verb = { .options = options,
+                               .parser = parse,
+                               .args = "check|plan|apply|export|status|stop [FILE]",
+                               .doc = doc };
     verb_parse(s, &verb, argc, argv, &call);
     for (size_t i = 0; call.word && i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i].word, call.word) == 0)
             return words[i].run(s, &call);
     if (!call.word)
-        return verb_usage(s, "say what: divvy layout check, plan, apply or export");
-    return verb_usage(s, "there is no 'layout %.32s'; there is check, plan, apply and export",
+        return verb_usage(s, "say what: divvy layout check, plan, apply, export, status or stop");
+    return verb_usage(s,
+                      "there is no 'layout %.32s'; there is check, plan, apply, export, status and "
+                      "stop",
                       call.word);
 }

@@ -27,11 +27,14 @@ struct layout_call {
     const char *label;
     const char *boards[32];
     size_t board_count;
+    const char *make;   /* slice create: "gpu0/2g.20gb@4"; no file then */
+    const char *unmake; /* slice destroy: the address */
     bool wait, yes, move_idle;
 };
 
 /* A layout against the cards. */
 struct layout_work {
+    char *text; /* of the file */
     struct layout_list list;
     const struct layout *layout; /* the one that was chosen */
     struct inventory inv;
@@ -80,6 +83,26 @@ void layout_know_boards(struct inventory *inv);
 void layout_draw(const struct layout_work *w, const struct screen *s, struct text *ret);
 json_t *layout_json(const struct layout_work *w);
 
+/*
+ * `slice create`, `slice destroy`: the layout that keeps all else of the card as
+ * w->inv shows it, instead of a file. The same on failure.
+ */
+int layout_work_slice(struct layout_work *w, const struct session *s,
+                      const struct layout_call *call);
+
+/* Nothing is begun while any card's wish can never be. */
+bool layout_is_refused(const struct layout_work *w);
+/* Has, or gives, whoever calls the agreement that it takes? STATUS_OK, or why not. */
+int layout_agree(const struct layout_work *w, const struct layout_call *call);
+/* The last words: what is there now. `changed`: cards. The exit status. */
+int layout_report(const struct layout_work *w, const struct session *s, uint64_t changed);
+
 int layout_apply(struct session *s, const struct layout_call *call);
+/* The same through divvyd, which answers on `c`; `w` has the file. */
+int layout_through_daemon(struct layout_work *w, struct session *s, const struct layout_call *call,
+                          struct client *c);
+/* layout status, layout stop: of the change that divvyd has. */
+int layout_show_change(struct session *s, const struct layout_call *call);
+int layout_stop_change(struct session *s, const struct layout_call *call);
 
 #endif

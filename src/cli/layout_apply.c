@@ -64,7 +64,11 @@ int applying_look(struct applying *a)
     inventory_from_snapshot(&snapshot, &a->work.inv);
     if (holders_mark(a->root, &a->work.inv, &e) < 0)
         return verb_fail(a->session, &e);
-    int status = layout_work_plan(&a->work, a->session);
+    int status = STATUS_OK;
+    if (!a->settled && (a->call->make || a->call->unmake))
+        status = layout_work_slice(&a->work, a->session, a->call);
+    if (status == STATUS_OK)
+        status = layout_work_plan(&a->work, a->session);
     if (status != STATUS_OK)
         return status;
     layout_work_mark_reboots(&a->work, &a->reboot);
@@ -206,17 +210,16 @@ int applying_open(struct applying *a)
         status = resume(a);
     if (status == STATUS_OK)
         status = applying_look(a); /* as it is under the locks */
+    a->settled = true;
     return status == STATUS_OK ? applying_go_on(a) : status;
 }
 
-/* Nothing is begun while any card's wish can never be. */
-static bool is_refused(const struct layout_work *w)
+bool layout_is_refused(const struct layout_work *w)
 {
     return layout_work_worst(w) > LAYOUT_BUSY;
 }
 
-static void collect(const struct applying *a, struct plan *ret, size_t *ret_cards,
-                    uint32_t *ret_destroyed, uint32_t *ret_moved, bool *ret_turns)
+static void collect(const struct applying *a, struct plan *ret, size_t *ret_cards)
 {
     for (size_t i = 0; i < a->work.inv.card_count; i++) {
         const struct layout_change *ch = &a->work.changes[i];
@@ -225,9 +228,6 @@ static void collect(const struct applying *a, struct plan *ret, size_t *ret_card
         for (size_t k = 0; k < ch->steps.count; k++)
             plan_add_step(ret, &ch->steps.steps[k]);
         *ret_cards += 1;
-        *ret_destroyed += ch->destroyed;
-        *ret_moved += ch->moved;
-        *ret_turns = *ret_turns || ch->turn >= 0;
     }
 }
 
@@ -239,15 +239,25 @@ static bool said_yes(void)
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static int agree(const struct applying *a, uint32_t destroyed, uint32_t moved, bool turns)
+int layout_agree(const struct layout_work *w, const struct layout_call *call)
 {
-    if (moved && !a->call->move_idle) {
+    uint32_t destroyed = 0, moved = 0;
+    bool turns = false;
+    for (size_t i = 0; i < w->inv.card_count; i++) {
+        const struct layout_change *ch = &w->changes[i];
+        if (!w->wishes[i] || ch->verdict != LAYOUT_TO_DO)
+            continue;
+        destroyed += ch->destroyed;
+        moved += ch->moved;
+        turns = turns || ch->turn >= 0;
+    }
+    if (moved && !call->move_idle) {
         verb_note("%u idle slice%s would be made again at another place and get another UUID; "
                   "--allow-move-idle allows it",
                   moved, moved == 1 ? "" : "s");
         return STATUS_REFUSED;
     }
-    if (a->call->yes || (!destroyed && !turns))
+    if (call->yes || call->unmake || (!destroyed && !turns))
         return STATUS_OK;
     if (!isatty(STDIN_FILENO)) {
         verb_note("this %s, and there is nobody to ask; --yes does it without asking",
@@ -311,12 +321,10 @@ static int change_now(struct applying *a)
 {
     AUTO(plan) struct plan p = PLAN_INIT;
     size_t cards = 0, aside = 0;
-    uint32_t destroyed = 0, moved = 0;
-    bool turns = false;
-    collect(a, &p, &cards, &destroyed, &moved, &turns);
+    collect(a, &p, &cards);
     if (!p.count)
         return STATUS_OK;
-    int status = agree(a, destroyed, moved, turns);
+    int status = layout_agree(&a->work, a->call);
     if (status == STATUS_OK)
         status = applying_carry_out(a, &p, &aside);
     if (status == STATUS_OK)
@@ -324,42 +332,42 @@ static int change_now(struct applying *a)
     return status == STATUS_OK ? applying_look(a) : status;
 }
 
-static void add_result(const struct applying *a, struct text *t)
+static void add_result(const struct layout_work *w, struct text *t)
 {
-    for (size_t i = 0; i < a->work.inv.card_count; i++) {
-        const struct card *c = &a->work.inv.cards[i].card;
-        for (size_t k = 0; a->work.wishes[i] && k < c->slice_count; k++) {
+    for (size_t i = 0; i < w->inv.card_count; i++) {
+        const struct card *c = &w->inv.cards[i].card;
+        for (size_t k = 0; w->wishes[i] && k < c->slice_count; k++) {
             address_add(t, c, &c->slices[k]);
             text_addf(t, "  %s\n", c->slices[k].uuid[0] ? c->slices[k].uuid : "-");
         }
     }
 }
 
-static int report(const struct applying *a)
+int layout_report(const struct layout_work *w, const struct session *s, uint64_t changed)
 {
     AUTO(text) struct text t = TEXT_INIT;
-    int left = layout_work_status(&a->work);
+    int left = layout_work_status(w);
     int printed;
-    if (a->session->json) {
-        auto_json json_t *j = layout_json(&a->work);
-        json_put_u64(j, "changed", a->changed);
-        json_put(j, "layout", layout_export_json(&a->work.inv));
+    if (s->json) {
+        auto_json json_t *j = layout_json(w);
+        json_put_u64(j, "changed", changed);
+        json_put(j, "layout", layout_export_json(&w->inv));
         printed = verb_print_json(j);
     } else {
-        if (left == STATUS_OK && a->changed)
-            add_result(a, &t);
+        if (left == STATUS_OK && changed)
+            add_result(w, &t);
         text_addf(&t, "%s\n",
                   left == LAYOUT_STATUS_RESET
                       ? "Not all of it is done: a reboot is needed, and the "
                         "rest follows by itself at the next apply after it."
                   : left != STATUS_OK ? "Not all of it is done: the others are in use."
-                  : a->changed        ? "Done."
+                  : changed           ? "Done."
                                       : "All is as wanted; nothing was changed.");
         printed = verb_print(&t);
     }
     if (printed != STATUS_OK || left == STATUS_OK)
         return printed;
-    return a->changed && left == LAYOUT_STATUS_BUSY ? LAYOUT_STATUS_PARTIAL : left;
+    return changed && left == LAYOUT_STATUS_BUSY ? LAYOUT_STATUS_PARTIAL : left;
 }
 
 static int wait_and_change(struct applying *a)
@@ -377,29 +385,39 @@ static int wait_and_change(struct applying *a)
     return status;
 }
 
+static int without_daemon(struct applying *a)
+{
+    int status = applying_open(a);
+    if (status != STATUS_OK)
+        return status;
+    draw(a);
+    status = layout_work_status(&a->work);
+    if (layout_is_refused(&a->work)) {
+        if (a->session->json)
+            (void)layout_report(&a->work, a->session, 0); /* the status says more */
+        verb_note("nothing was changed");
+        return status;
+    }
+    status = wait_and_change(a);
+    return status == STATUS_OK ? layout_report(&a->work, a->session, a->changed) : status;
+}
+
 int layout_apply(struct session *s, const struct layout_call *call)
 {
     AUTO(applying)
     struct applying a = {
         .session = s, .call = call, .who = "divvy layout apply", .resets = APPLY_RESET_OR_ASIDE
     };
-    int status = layout_work_read(&a.work, s, call);
-    if (status == STATUS_OK)
+    AUTO_PTR(client_close) struct client *c = NULL;
+    struct err e = ERR_INIT;
+    bool slice = call->make || call->unmake;
+    int status = slice ? STATUS_OK : layout_work_read(&a.work, s, call);
+    if (status == STATUS_OK && !slice)
         status = layout_work_choose(&a.work, s, call);
-    if (status == STATUS_OK)
-        status = applying_alone(s);
-    if (status == STATUS_OK)
-        status = applying_open(&a);
     if (status != STATUS_OK)
         return status;
-    draw(&a);
-    status = layout_work_status(&a.work);
-    if (is_refused(&a.work)) {
-        if (s->json)
-            (void)report(&a); /* the status says more */
-        verb_note("nothing was changed");
-        return status;
-    }
-    status = wait_and_change(&a);
-    return status == STATUS_OK ? report(&a) : status;
+    int r = client_open(s->root, &c, &e);
+    if (r == 0)
+        return layout_through_daemon(&a.work, s, call, c);
+    return r == -EHOSTDOWN ? without_daemon(&a) : verb_fail(s, &e);
 }

@@ -33,6 +33,7 @@ struct applying {
     struct reboot reboot; /* cards that wait for one */
     struct card_lock *locks;
     size_t lock_count;
+    bool settled;   /* slice create, destroy: the wish is made, whatever comes of the cards */
     size_t changed; /* cards that were done */
 };
 

@@ -15,6 +15,11 @@ int client_get(struct client *c, const char *path, json_t **ret, struct err *e)
     return client_ask(c, "GET", path, NULL, ASK_MS, ret, e);
 }
 
+int client_post(struct client *c, const char *path, json_t *body, json_t **ret, struct err *e)
+{
+    return client_ask(c, "POST", path, body, ASK_MS, ret, e);
+}
+
 static char *take_note(json_t *answer)
 {
     return text_dup(json_string_value(json_object_get(answer, "note")));

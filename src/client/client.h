@@ -84,6 +84,12 @@ int client_daemon(struct client *c, struct daemon_view *ret, struct err *e);
 int client_why(struct client *c, uint64_t id, struct why_view *ret, struct err *e);
 
 /*
+ * The answer to POST `path` with `body` (NULL: none; borrowed), as JSON. Caller
+ * decrefs.
+ */
+int client_post(struct client *c, const char *path, json_t *body, json_t **ret, struct err *e);
+
+/*
  * The answer to GET `path` ("/v1/jobs?account=nlp") as JSON, for `--json`.
  * Caller decrefs.
  */

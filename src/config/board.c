@@ -557,3 +557,24 @@ int board_find_device(const char *name, uint32_t pci_device_id, struct board *re
         *ret = *b;
     return r;
 }
+
+/* Compute instances are told of GPU instances that are there; the file knows them of all. */
+static void know_parts(struct board *own, const struct board *b)
+{
+    for (uint32_t i = 0; i < own->profile_count; i++) {
+        struct profile *p = &own->profiles[i];
+        const struct profile *known = board_profile_by_id(b, p->id);
+        if (!known || known->slices != p->slices || known->ci_count <= p->ci_count)
+            continue;
+        p->ci_count = known->ci_count;
+        memcpy(p->cis, known->cis, sizeof p->cis);
+    }
+}
+
+void board_know(struct board *own, const struct board *file)
+{
+    memcpy(own->key, file->key, sizeof own->key);
+    know_parts(own, file);
+    if (!own->pci_device_id)
+        own->pci_device_id = file->pci_device_id;
+}

@@ -42,6 +42,12 @@ int board_find(const char *key, struct board *ret, struct err *e);
  */
 int board_find_device(const char *name, uint32_t pci_device_id, struct board *ret, struct err *e);
 
+/*
+ * Takes over from a board file what a driver does not tell about `own`: its key,
+ * compute instances of profiles that are not cut now, a missing device id.
+ */
+void board_know(struct board *own, const struct board *file);
+
 /* All keys that board_find knows, sorted, each once; caller calls field_words_done. */
 int board_keys(struct field_words *ret, struct err *e);
 

@@ -43,6 +43,7 @@ void divvyd_config_init(struct divvyd_config *c)
         .driver_timeout_us = 30 * CLOCK_SECOND,
         .retention_us = 30 * CLOCK_DAY,
         .half_life_us = 7 * CLOCK_DAY,
+        .restore_time_us = 2 * CLOCK_MINUTE,
     };
     shares_config_init(c);
 }
@@ -165,6 +166,7 @@ static const struct field config_fields[] = {
     { "driver_timeout", field_duration, AT(driver_timeout_us) },
     { "retention", field_duration, AT(retention_us) },
     { "half_life", field_duration, AT(half_life_us) },
+    { "restore_time", field_duration, AT(restore_time_us) },
     { "accounts", shares_read_accounts, 0 },
     { "limits", shares_read_limits, AT(limits) },
     { "user_limits", shares_read_limits, AT(user_limits) },

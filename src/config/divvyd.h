@@ -68,6 +68,7 @@ struct divvyd_config {
     int64_t driver_timeout_us; /* a driver call past this marks its card unresponsive; 30 s */
     int64_t retention_us;      /* ended jobs are kept so long; 30 days */
     int64_t half_life_us;      /* of used shares; 7 days */
+    int64_t restore_time_us;   /* a card waits so long for its layout to be restored; 2 min */
     struct config_card *cards;
     size_t card_count, card_alloc;
     struct config_account *accounts; /* in the order of the file */

@@ -24,11 +24,6 @@ static bool is_profile(const char *word, size_t len)
     return len && len < PROFILE_NAME_SIZE && isalnum((unsigned char)word[0]) && letter;
 }
 
-static int fail_piece(const struct yaml_node *n, const char *word, struct err *e)
-{
-    return yaml_node_fail(n, e, "'%.64s' is no slice; " PIECE_FORMS, word);
-}
-
 /* "@4" or "@4.0"; false for anything else. */
 static bool parse_at(const char *at, struct layout_piece *p)
 {
@@ -47,20 +42,26 @@ static bool parse_at(const char *at, struct layout_piece *p)
     return true;
 }
 
-int layout_read_piece(const struct yaml_node *n, const char *word, struct layout_piece *ret,
-                      struct err *e)
+int layout_piece_parse(const char *word, struct layout_piece *ret, struct err *e)
 {
-    struct layout_piece p = { .count = 1,
-                              .start = LAYOUT_ANYWHERE,
-                              .ci_start = LAYOUT_ANYWHERE,
-                              .line = n->key ? n->key_line : n->line,
-                              .column = n->key ? n->key_column : n->column };
+    struct layout_piece p = { .count = 1, .start = LAYOUT_ANYWHERE, .ci_start = LAYOUT_ANYWHERE };
     const char *at = strchr(word, '@');
     size_t len = at ? (size_t)(at - word) : strlen(word);
     if (!is_profile(word, len) || (at && !parse_at(at, &p)))
-        return fail_piece(n, word, e);
+        return err_set(e, -EINVAL, "'%.64s' is no slice; " PIECE_FORMS, word);
     memcpy(p.profile, word, len);
     *ret = p;
+    return 0;
+}
+
+int layout_read_piece(const struct yaml_node *n, const char *word, struct layout_piece *ret,
+                      struct err *e)
+{
+    struct err why = ERR_INIT;
+    if (layout_piece_parse(word, ret, &why) < 0)
+        return yaml_node_fail(n, e, "%s", why.text);
+    ret->line = n->key ? n->key_line : n->line;
+    ret->column = n->key ? n->key_column : n->column;
     return 0;
 }
 
@@ -168,10 +169,41 @@ static int read_mode(const struct yaml_node *n, const struct field *f, void *pla
     return 0;
 }
 
+/* Looked at when the slices are read, wherever it stands. */
+static int read_uuids(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    (void)f, (void)place;
+    return n->kind == YAML_IS_LIST
+               ? 0
+               : yaml_node_fail(n, e, "uuids must be a list, one for each of the slices");
+}
+
+/* What each slice was when the file was saved. */
+static int take_uuids(const struct yaml_node *n, struct layout_wish *w, struct err *e)
+{
+    if (!n)
+        return 0;
+    if (n->count != w->piece_count)
+        return yaml_node_fail(n, e, "%zu uuids for %zu slices; one for each", n->count,
+                              w->piece_count);
+    size_t i = 0;
+    for (const struct yaml_node *c = n->first; c; c = c->next, i++) {
+        const char *word = NULL;
+        int r = yaml_node_text(c, &word, e);
+        if (r < 0)
+            return r;
+        if (strlen(word) >= sizeof w->pieces[i].uuid)
+            return yaml_node_fail(c, e, "'%.64s…' is too long for a UUID", word);
+        memcpy(w->pieces[i].uuid, word, strlen(word) + 1);
+    }
+    return 0;
+}
+
 static const struct field wish_fields[] = {
     { "card", read_claims, 0, .required = true },
     { "mode", read_mode, 0 },
     { "slices", read_slices, 0 },
+    { "uuids", read_uuids, 0 },
     { NULL },
 };
 
@@ -187,7 +219,7 @@ static int read_wish(const struct yaml_node *n, struct layout_wish *w, struct er
     if (w->has_mode && w->mode == MODE_WHOLE && w->piece_count)
         return yaml_node_fail(yaml_node_get(n, "slices"), e,
                               "a whole card has no slices; leave them out, or say mode: slices");
-    return 0;
+    return take_uuids(yaml_node_get(n, "uuids"), w, e);
 }
 
 /* What is said twice in the file itself; two names of one card show only on the cards. */
@@ -324,27 +356,54 @@ static bool add_slice(struct text *t, const struct card *c, const struct slice *
     return true;
 }
 
-static void export_card(struct text *t, const struct card *c)
+/* What is to be written: jobs may have changed what a card is now, not what it may become. */
+static const char *mode_word(const struct inventory_card *c, bool cut)
 {
-    text_addf(t, "  - card: %s # gpu%u, %s\n", c->uuid[0] ? c->uuid : c->bus_id, c->ordinal,
-              board_short_name(&c->board));
-    text_addf(t, "    mode: %s\n", c->mig_now ? "slices" : "whole");
-    if (!c->mig_now)
-        return;
-    text_add(t, c->slice_count ? "    slices:\n" : "    slices: []\n");
-    for (size_t k = 0; k < c->slice_count; k++) {
+    if (c->owners_known && c->mode == MODE_AUTO)
+        return card_mode_word(MODE_AUTO);
+    return card_mode_word(cut ? MODE_SLICES : MODE_WHOLE);
+}
+
+/* One line for each slice: what it is, or its UUID. */
+static void add_lines(struct text *t, const struct inventory_card *c,
+                      const struct layout_writing *how, bool uuids)
+{
+    for (size_t k = 0; k < c->card.slice_count; k++) {
         AUTO(text) struct text slice = TEXT_INIT;
-        if (add_slice(&slice, c, &c->slices[k]))
-            text_addf(t, "      - %s\n", slice.buf);
+        if (k == how->without || !add_slice(&slice, &c->card, &c->card.slices[k]))
+            continue;
+        text_addf(t, uuids ? "      - \"%s\"\n" : "      - %s\n",
+                  uuids ? c->card.slices[k].uuid : slice.buf);
     }
 }
 
-void layout_add_export(struct text *t, const struct inventory *inv)
+void layout_add_card(struct text *t, const struct inventory_card *c,
+                     const struct layout_writing *how)
 {
+    AUTO(text) struct text slices = TEXT_INIT;
+    bool cut = c->card.mig_now || how->with;
+    text_addf(t, "  - card: %s # gpu%u, %s\n", c->card.uuid[0] ? c->card.uuid : c->card.bus_id,
+              c->card.ordinal, board_short_name(&c->card.board));
+    text_addf(t, "    mode: %s\n", mode_word(c, cut));
+    if (!cut)
+        return;
+    add_lines(&slices, c, how, false);
+    if (how->with)
+        text_addf(&slices, "      - %s\n", how->with);
+    text_addf(t, "    slices:%s\n%s", slices.len ? "" : " []", slices.buf);
+    if (!how->uuids || !slices.len)
+        return;
+    text_add(t, "    uuids: # as they were\n");
+    add_lines(t, c, how, true);
+}
+
+void layout_add_export(struct text *t, const struct inventory *inv, bool uuids)
+{
+    const struct layout_writing how = { .without = SIZE_MAX, .uuids = uuids };
     text_add(t, inv->card_count ? "cards:\n" : "cards: []\n");
     for (size_t i = 0; i < inv->card_count; i++)
         if (is_exported(&inv->cards[i].card))
-            export_card(t, &inv->cards[i].card);
+            layout_add_card(t, &inv->cards[i], &how);
 }
 
 json_t *layout_export_json(const struct inventory *inv)
@@ -358,7 +417,7 @@ json_t *layout_export_json(const struct inventory *inv)
         json_t *card = json_object();
         json_t *slices = json_array();
         json_put_text(card, "card", c->uuid[0] ? c->uuid : c->bus_id);
-        json_put_text(card, "mode", c->mig_now ? "slices" : "whole");
+        json_put_text(card, "mode", mode_word(&inv->cards[i], c->mig_now));
         for (size_t k = 0; k < c->slice_count; k++) {
             AUTO(text) struct text slice = TEXT_INIT;
             if (add_slice(&slice, c, &c->slices[k]))

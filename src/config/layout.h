@@ -55,11 +55,28 @@ int layout_list_parse(const char *file, const char *text, size_t len, struct lay
 int layout_read_piece(const struct yaml_node *n, const char *word, struct layout_piece *ret,
                       struct err *e);
 
+/* The same from a word alone; -EINVAL without a place. */
+int layout_piece_parse(const char *word, struct layout_piece *ret, struct err *e);
+
 /*
  * Appends the file that asks for what the cards are now, in exact placements.
  * Cards that do not answer and profiles that are not known are left out.
+ * `uuids`: with what each slice is, so that whoever restores it can tell what
+ * has changed.
  */
-void layout_add_export(struct text *t, const struct inventory *inv);
+void layout_add_export(struct text *t, const struct inventory *inv, bool uuids);
+
+/* How one card of it is written. */
+struct layout_writing {
+    size_t without;   /* this slice of the card is left out; SIZE_MAX: none */
+    const char *with; /* and this one added, "2g.20gb@4"; NULL: none */
+    bool uuids;
+};
+
+/* Appends the wish for one card, to stand below "cards:". */
+void layout_add_card(struct text *t, const struct inventory_card *c,
+                     const struct layout_writing *how);
+
 /* The same as JSON, which is a layout file, too. New reference. */
 json_t *layout_export_json(const struct inventory *inv);
 

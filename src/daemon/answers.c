@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/layouts.h"
 
 /* Reasons are worked out for the first so many waiting jobs of a list: each costs a few searches. */
 #define EXPLAINED_MAX 64
@@ -638,4 +639,7 @@ const struct api_ops daemon_api_ops = {
     .inventory = op_inventory,
     .daemon = op_daemon,
     .why = op_why,
+    .change_layout = layouts_op_change,
+    .stop_layout = layouts_op_stop,
+    .layout = layouts_op_show,
 };

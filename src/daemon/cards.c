@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/layouts.h"
 #include "model/address.h"
 #include "model/expect.h"
 
@@ -37,10 +38,23 @@ static void lock_card(struct daemon *d, struct card_memory *m)
                        e.text); /* cut when too long */
 }
 
+int cards_lock(struct daemon *d, struct card_memory *m, struct err *e)
+{
+    if (m->lock.fd >= 0)
+        return 0;
+    int r = card_lock_take(&m->lock, d->paths.driver_root, m->row.uuid, "divvyd", e);
+    if (r == 0)
+        m->lock_trouble[0] = '\0';
+    return r;
+}
+
 static struct card_memory *remember(struct daemon *d, const struct card_row *row)
 {
     struct card_memory *m = mem_new(sizeof *m);
     m->row = *row;
+    m->row.layout = NULL; /* it ends with the callback */
+    if (row->layout && row->layout[0])
+        m->layout = text_dup(row->layout);
     m->lock.fd = -1;
     ARRAY_ROOM(d->cards, d->card_alloc, d->card_count + 1);
     size_t i = d->card_count++;
@@ -77,6 +91,9 @@ void cards_done(struct daemon *d)
         card_lock_done(&d->cards[i]->lock);
         card_done(&d->cards[i]->last);
         free(d->cards[i]->owners);
+        free(d->cards[i]->layout);
+        free(d->cards[i]->file);
+        json_decref(d->cards[i]->identities);
         free(d->cards[i]);
     }
     free(d->cards);
@@ -319,11 +336,15 @@ void cards_snapshot(struct daemon *d, struct snapshot *take)
             take_card(d, &take->cards[i], take->taken);
     }
     snapshot_done(take);
-    for (size_t i = 0; i < d->card_count; i++)
+    for (size_t i = 0; i < d->card_count; i++) {
         if (!d->cards[i]->present)
             miss_card(d->cards[i]);
+        if (d->cards[i]->lock_trouble[0])
+            lock_card(d, d->cards[i]); /* whoever has it may be gone */
+    }
     for (size_t i = 0; i < d->card_count; i++)
         tell_health(d->cards[i]);
+    layouts_snapshot(d);
     cuts_recover(d);
     for (size_t i = 0; i < d->card_count; i++)
         if (!cut_is_on(d, d->cards[i]->row.uuid))
@@ -473,7 +494,8 @@ static bool shown(const struct card_memory *m)
     return m->seen && (m->present || m->row.pool != POOL_OFF);
 }
 
-static void note_idle(struct card_memory *m, struct inventory_card *c, struct now now)
+static void note_idle(const struct daemon *d, struct card_memory *m, struct inventory_card *c,
+                      struct now now)
 {
     bool is_free = inventory_card_free(c);
     m->was_held |= !is_free;
@@ -482,7 +504,8 @@ static void note_idle(struct card_memory *m, struct inventory_card *c, struct no
     else if (!m->idle_since_boot_us)
         m->idle_since_boot_us = m->was_held ? now.boot_us : 1; /* free since before we looked */
     c->idle_since_boot_us = m->idle_since_boot_us;
-    if (m->row.pool != POOL_QUEUE && m->lock.fd >= 0 && inventory_card_free(c))
+    if (m->row.pool != POOL_QUEUE && m->lock.fd >= 0 && inventory_card_free(c) &&
+        !layouts_need(d, m->row.uuid))
         card_lock_done(&m->lock);
 }
 
@@ -513,8 +536,9 @@ void cards_rebuild(struct daemon *d)
         if (shown(d->cards[i])) {
             struct inventory_card *c = &inv->cards[k++];
             hold_strangers(d->cards[i], c);
-            note_idle(d->cards[i], c, inv->now);
+            note_idle(d, d->cards[i], c, inv->now);
         }
+    layouts_mark(d);
 }
 
 /* Is any process on that part of the card, by a snapshot that is young enough? */
@@ -589,6 +613,8 @@ int cards_set(struct daemon *d, uint32_t ordinal, int pool, int mode, struct err
         r = store_set_card_mode(d->store, m->row.uuid, (enum card_mode)mode, e);
         if (r == 0)
             m->row.mode = (enum card_mode)mode;
+        if (r == 0 && mode != MODE_SLICES)
+            r = keeps_set(d, m, NULL, e);
     }
     d->inventory_stale = d->schedule = true;
     return r;

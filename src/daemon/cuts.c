@@ -9,6 +9,7 @@
 
 #include "base/killpoint.h"
 #include "base/log.h"
+#include "daemon/layouts.h"
 
 /* A job whose slices could not be cut is not tried again at once. */
 #define BACK_OFF_US (15 * CLOCK_SECOND)
@@ -48,6 +49,40 @@ void cut_begin(struct job *j, const struct plan *p)
     const char *steps[] = { text };
     wrote(store_add_plan(d->store, j->id, a->number, "", steps, 1, clock_now(), &c->plan_id, &e),
           &e);
+}
+
+bool cut_adopt_layout(struct daemon *d, struct cut *c, const struct apply *a, const char *who)
+{
+    struct err e = ERR_INIT;
+    struct cut new = { .apply = *a, .open = true };
+    if (!turn_write(d))
+        return false;
+    auto_free char *text = cut_text(&new.apply);
+    const char *steps[] = { text };
+    int r = store_add_plan(d->store, 0, 0, who, steps, 1, clock_now(), &new.plan_id, &e);
+    wrote(r, &e);
+    if (r == 0)
+        *c = new;
+    return r == 0;
+}
+
+bool cut_begin_layout(struct daemon *d, struct cut *c, const struct plan *p, const char *who)
+{
+    struct apply a;
+    apply_init(&a, p);
+    bool begun = cut_adopt_layout(d, c, &a, who);
+    if (!begun)
+        apply_done(&a);
+    return begun;
+}
+
+bool cuts_of_jobs_on(const struct daemon *d, const char *card_uuid)
+{
+    const struct cut *c;
+    for (size_t i = 0; (c = cuts_next(d, &i));)
+        if (c->job && apply_touches(&c->apply, card_uuid))
+            return true;
+    return false;
 }
 
 struct find_plan {
@@ -164,8 +199,23 @@ static void cut_failed(struct job *j)
         sched_hold(d->sched, j->id, clock_now().boot_us + BACK_OFF_US);
 }
 
-static void cut_settle(struct cut *c)
+static void layout_over(struct daemon *d, struct cut *c)
 {
+    if (c->apply.state == APPLY_STUCK)
+        quarantine_cards(d, &c->apply);
+    cut_close(d, c);
+    d->inventory_stale = d->schedule = true;
+    children_refresh(&d->children);
+    layouts_cut_over(d);
+}
+
+static void cut_settle(struct daemon *d, struct cut *c)
+{
+    if (!c->job) {
+        if (!apply_next(&c->apply))
+            layout_over(d, c);
+        return;
+    }
     switch (c->apply.state) {
     case APPLY_GOING:
     case APPLY_BACK:
@@ -187,7 +237,13 @@ struct cut *cuts_next(const struct daemon *d, size_t *i)
         if (c->open)
             return c;
     }
-    return NULL;
+    struct cut *of_layout = layouts_cut(d);
+    return (*i)++ == d->active_count && of_layout->open ? of_layout : NULL;
+}
+
+static uint64_t job_of(const struct cut *c)
+{
+    return c->job ? c->job->id : 0;
 }
 
 static struct cut *oldest_cut(const struct daemon *d)
@@ -210,13 +266,13 @@ static bool refuse_silent(struct daemon *d, struct cut *c)
     apply_begin(&c->apply);
     apply_result(&c->apply, -ENODEV, NULL, "the card does not answer the driver");
     cut_write(d, c, JOURNAL_FAILED);
-    cut_settle(c);
+    cut_settle(d, c);
     return true;
 }
 
 void cuts_prepare(struct daemon *d)
 {
-    if (d->cutting || d->recover_cuts)
+    if (d->cutting || d->recover_cuts || d->layouts->journal)
         return;
     struct cut *c = oldest_cut(d);
     if (!c || !turn_write(d) || refuse_silent(d, c))
@@ -268,7 +324,7 @@ static void take_back_release(struct daemon *d)
 static void undo_cancelled(struct cut *c)
 {
     if (c->cancelled && apply_next(&c->apply))
-        apply_cancel(&c->apply, "the job was cancelled");
+        apply_cancel(&c->apply, c->job ? "the job was cancelled" : "it was called off");
 }
 
 void cut_step_answer(struct daemon *d, int code, const struct step *done, const struct err *why)
@@ -286,20 +342,20 @@ void cut_step_answer(struct daemon *d, int code, const struct step *done, const 
     }
     apply_result(&c->apply, code, done, why->text);
     if (code == 0)
-        cards_step_done(d, done, c->job->id);
+        cards_step_done(d, done, job_of(c));
     undo_cancelled(c);
     cut_write(d, c, code == 0 ? JOURNAL_DONE : JOURNAL_FAILED);
-    cut_settle(c);
+    cut_settle(d, c);
 }
 
 /* A card that does not answer cannot be asked what became of the step. */
-static void cut_unknown(struct cut *c, const struct err *why)
+static void cut_unknown(struct daemon *d, struct cut *c, const struct err *why)
 {
     struct apply *a = &c->apply;
     a->state = APPLY_STUCK;
     a->under_way = false;
     (void)snprintf(a->stuck, sizeof a->stuck, "%s", why->text); /* a longer text is cut */
-    cut_settle(c);
+    cut_settle(d, c);
 }
 
 static void cut_recover(struct daemon *d, struct cut *c, const struct snapshot *s)
@@ -312,16 +368,16 @@ static void cut_recover(struct daemon *d, struct cut *c, const struct snapshot *
     bool happened = card && a->under_way && apply_step_happened(step, card, &done) == 1;
     int r = apply_recover(a, s, &e);
     if (r == -ENODEV) {
-        cut_unknown(c, &e);
+        cut_unknown(d, c, &e);
         return;
     }
     if (r < 0)
-        log_line(LOG_WARN, "job %" PRIu64 ": after an interruption: %s", c->job->id, e.text);
+        log_line(LOG_WARN, "job %" PRIu64 ": after an interruption: %s", job_of(c), e.text);
     if (happened)
-        cards_step_done(d, &done, c->job->id);
+        cards_step_done(d, &done, job_of(c));
     undo_cancelled(c);
     cut_write(d, c, happened ? JOURNAL_DONE : JOURNAL_PLANNED);
-    cut_settle(c);
+    cut_settle(d, c);
     KILLPOINT(CUT_RECOVERED);
 }
 
@@ -339,16 +395,17 @@ void cuts_recover(struct daemon *d)
         if (c != d->cutting && c->open)
             cut_recover(d, c, &s);
     }
+    if (layouts_cut(d) != d->cutting && layouts_cut(d)->open)
+        cut_recover(d, layouts_cut(d), &s);
     snapshot_done(&s);
 }
 
-void cut_cancel(struct job *j)
+void cut_cancel(struct daemon *d, struct cut *c)
 {
-    struct cut *c = &j->attempt->cut;
     c->cancelled = true;
     if (c->apply.under_way)
         return; /* its answer comes first */
-    apply_cancel(&c->apply, "the job was cancelled");
-    cut_write(j->daemon, c, JOURNAL_PLANNED);
-    cut_settle(c);
+    undo_cancelled(c);
+    cut_write(d, c, JOURNAL_PLANNED);
+    cut_settle(d, c);
 }

@@ -14,6 +14,8 @@
  *     cards.c     snapshot + store = the inventory
  *     jobs.c      live jobs and their transitions
  *     cuts.c      plans on their way through `act`
+ *     layouts.c   layouts that operators ask for
+ *     keeps.c     layouts that cards keep, over reboots and driver reloads
  *     attempts.c  job folders, supervisors, exits
  *     recover.c   what a restart finds that nobody expected
  *     units.c     supervisors started by the service manager
@@ -77,6 +79,15 @@ struct card_memory {
     int64_t restore_boot_us;    /* `act` was asked to set its settings back then; 0: it is not */
     struct card_lock lock;      /* held while the card is in pool queue */
     char lock_trouble[160];     /* why it is not held; "" */
+    char *layout;                    /* the slices that it is to keep (keeps.c); NULL: none */
+    bool seek;                       /* it may not have them: they are to be looked for */
+    int64_t seek_boot_us;            /* since when */
+    bool given_up;                   /* they were not to be had back in time */
+    bool was_away;                   /* the card did not answer in the snapshot before */
+    char seek_trouble[ERR_TEXT_MAX]; /* why it has not got them back; "" */
+    json_t *identities; /* slices whose UUID changed when they were made again; or NULL */
+    struct board *file; /* its board's file, once it was looked for; or NULL */
+    bool file_sought;
     enum card_health told;      /* what the log said of it last; CARD_OK at first */
 };
 
@@ -86,7 +97,7 @@ struct cut {
     bool open;        /* it is not over: `apply` is set */
     uint64_t plan_id; /* its journal; 0: there never was one */
     bool cancelled;   /* it is undone as soon as the step under way is answered */
-    struct job *job;  /* whose slices these are */
+    struct job *job;  /* whose slices these are; NULL: an operator's, a layout */
 };
 
 /* One attempt that is alive: from its place to its end. */
@@ -131,14 +142,15 @@ struct job {
     struct attempt *attempt; /* NULL while pending */
 };
 
-enum owed_kind { OWED_SUBMITTED, OWED_OK, OWED_ERROR };
+enum owed_kind { OWED_SUBMITTED, OWED_OK, OWED_JSON, OWED_ERROR };
 
 /* An answer to be given after the commit. */
 struct owed {
     struct api_request *request;
     enum owed_kind kind;
     uint64_t id;
-    char *note; /* or NULL */
+    char *note;   /* or NULL */
+    json_t *json; /* OWED_JSON; owned */
     struct err err;
 };
 
@@ -184,6 +196,7 @@ struct daemon {
     uint64_t ended[JOB_STATES];
     struct job **active; /* jobs with an attempt, oldest attempt first */
     size_t active_count, active_alloc;
+    struct layouts *layouts;
     struct cut *cutting;          /* whose step is with `act` now, or about to be sent */
     bool send_step;               /* after the commit: hand it over */
     bool release_asked, released; /* of `watch`, for the step that is about to be sent */
@@ -229,6 +242,8 @@ int cards_set(struct daemon *d, uint32_t ordinal, int pool, int mode, struct err
 /* Was this event the card's own fault (its memory, its bus), not a program's? */
 bool cards_xid_is_fault(uint64_t xid);
 void cards_quarantine(struct daemon *d, const char *uuid, const char *why);
+/* Only who holds a card's lock changes it. -EBUSY: who else does. It is kept while needed. */
+int cards_lock(struct daemon *d, struct card_memory *m, struct err *e);
 /* The generation of a living slice; 0: not known. */
 uint64_t cards_generation(const struct daemon *d, const char *card_uuid, uint32_t gi, uint32_t ci);
 /* Does the driver list a process on any part of this place, in a snapshot younger than `since`? */
@@ -271,6 +286,12 @@ void jobs_schedule(struct daemon *d);
 /* Every open one in turn; begin with *i 0, NULL ends. */
 struct cut *cuts_next(const struct daemon *d, size_t *i);
 void cut_begin(struct job *j, const struct plan *p);
+/* The same for a layout: `who` asked for it. False: the store takes nothing now. */
+bool cut_begin_layout(struct daemon *d, struct cut *c, const struct plan *p, const char *who);
+/* The same for one that others began; `a` is taken over when it returns true. */
+bool cut_adopt_layout(struct daemon *d, struct cut *c, const struct apply *a, const char *who);
+/* Is a plan of a job under way on this card? */
+bool cuts_of_jobs_on(const struct daemon *d, const char *card_uuid);
 int cut_load(struct job *j, struct err *e);
 void cut_step_answer(struct daemon *d, int code, const struct step *done, const struct err *why);
 /* Journals the next step of the oldest plan, when `act` is free. Before the commit. */
@@ -281,7 +302,7 @@ void cuts_send(struct daemon *d);
 void cuts_released(struct daemon *d);
 /* With a fresh snapshot: were steps done whose answer got lost? */
 void cuts_recover(struct daemon *d);
-void cut_cancel(struct job *j);
+void cut_cancel(struct daemon *d, struct cut *c);
 
 /* ---- attempts.c ---- */
 struct attempt *attempt_new(struct job *j, uint32_t number, const struct place *p);

@@ -222,7 +222,7 @@ static bool cancel_preparing(struct job *j, const char *reason)
     }
     set_reason(j, reason);
     if (j->attempt->cut.open)
-        cut_cancel(j);
+        cut_cancel(d, &j->attempt->cut);
     return true;
 }
 

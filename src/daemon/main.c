@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/secure.h"
 #include "config/board.h"
+#include "daemon/layouts.h"
 #include "daemon/units.h"
 
 const char *argp_program_version = "divvyd " DIVVY_VERSION;
@@ -300,6 +301,7 @@ static void on_no_driver(void *ctx, const struct err *why)
     if (!d->driver_trouble[0])
         log_line(LOG_WARN, "%s", why->text);
     memcpy(d->driver_trouble, why->text, sizeof d->driver_trouble);
+    d->layouts->driver_was_gone = true;
     attempts_clear(d);
 }
 
@@ -409,6 +411,8 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
         r = cards_load(d, e);
     if (r == 0)
         r = jobs_load(d, e);
+    if (r == 0)
+        r = layouts_load(d, e);
     KILLPOINT(LOADED);
     if (r == 0)
         r = children_start(d, e);
@@ -424,6 +428,7 @@ static void daemon_close(struct daemon *d)
 {
     children_close(&d->children);
     cdi_done(d);
+    layouts_done(d);
     if (d->sched)
         jobs_done(d);
     units_close(d);

@@ -10,6 +10,7 @@
 
 #include "base/killpoint.h"
 #include "base/log.h"
+#include "daemon/layouts.h"
 
 #define ROUNDS_MAX 64
 #define STALL_US CLOCK_SECOND
@@ -49,7 +50,7 @@ void turn_todo(struct daemon *d, struct job *j)
     d->todo[d->todo_count++] = j;
 }
 
-static void answer(const struct owed *o)
+static void answer(struct owed *o)
 {
     switch (o->kind) {
     case OWED_SUBMITTED:
@@ -57,6 +58,9 @@ static void answer(const struct owed *o)
         break;
     case OWED_OK:
         api_answer_ok(o->request, o->note);
+        break;
+    case OWED_JSON:
+        api_answer_json(o->request, take_ptr(o->json));
         break;
     case OWED_ERROR:
         api_answer_error(o->request, &o->err);
@@ -75,6 +79,7 @@ static void answer_all(struct daemon *d, const struct err *failed)
         }
         answer(o);
         free(o->note);
+        json_decref(o->json);
         KILLPOINT(ANSWERED);
     }
     d->owed_count = 0;
@@ -93,9 +98,10 @@ static void start_over(struct daemon *d, const struct err *why)
     d->send_step = false;
     d->cutting = NULL;
     stall(d, why);
+    layouts_done(d);
     jobs_done(d);
     cards_done(d);
-    if (cards_load(d, &e) < 0 || jobs_load(d, &e) < 0) {
+    if (cards_load(d, &e) < 0 || jobs_load(d, &e) < 0 || layouts_load(d, &e) < 0) {
         log_line(LOG_ERROR, "the store cannot be read either; ending: %s", e.text);
         (void)sd_event_exit(d->event, EXIT_FAILURE); /* the loop is ours */
         return;
@@ -119,6 +125,8 @@ static bool round_done(struct daemon *d)
 {
     struct err e = ERR_INIT;
     bool stalled = clock_now().boot_us < d->stalled_until_us;
+    if (!stalled)
+        layouts_turn(d);
     if (!stalled && d->schedule)
         jobs_schedule(d);
     if (!stalled)
@@ -131,6 +139,7 @@ static bool round_done(struct daemon *d)
             return d->owed_count > 0;
         }
         KILLPOINT(COMMITTED);
+        layouts_committed(d);
     }
     bool answered = d->owed_count > 0;
     answer_all(d, NULL);

@@ -48,6 +48,7 @@ struct layout_piece {
     uint32_t count;
     uint32_t start;    /* memory unit, or LAYOUT_ANYWHERE; then ci_start is too */
     uint32_t ci_start; /* of a smaller compute instance: compute slice, or LAYOUT_ANYWHERE */
+    char uuid[CARD_UUID_SIZE]; /* what it was when the file was saved; "" */
     unsigned line, column;
 };
 

@@ -8,7 +8,7 @@
 
 #define CARD_COLUMNS                                                                               \
     "uuid, ordinal, bus_id, name, pool, mode, quarantine, compute_mode, app_sm_mhz, app_mem_mhz,"  \
-    " settings_known, first_seen_wall_us, last_seen_wall_us"
+    " settings_known, first_seen_wall_us, last_seen_wall_us, layout"
 
 static int read_card(struct query *q, struct card_row *c, struct err *e)
 {
@@ -29,6 +29,7 @@ static int read_card(struct query *q, struct card_row *c, struct err *e)
     c->settings_known = (unsigned int)query_int(q);
     c->first_seen_wall_us = query_int(q);
     c->last_seen_wall_us = query_int(q);
+    c->layout = query_text(q);
     return 0;
 }
 
@@ -69,6 +70,7 @@ int store_see_card(struct store *s, const struct card *card, enum card_pool pool
     struct card_row row;
     if (r > 0)
         r = read_card(&q, &row, e);
+    row.layout = NULL; /* it ends with the query */
     if (r == 0)
         *ret = row;
     return r;
@@ -112,6 +114,11 @@ int store_set_card_settings(struct store *s, const char *uuid, const struct card
     query_bind_int(&q, known);
     query_bind_text(&q, uuid);
     return query_write_one(&q, e, "such card");
+}
+
+int store_set_card_layout(struct store *s, const char *uuid, const char *layout, struct err *e)
+{
+    return set_card(s, "UPDATE cards SET layout = ? WHERE uuid = ?", uuid, layout, e);
 }
 
 int store_each_card(struct store *s, store_card_fn fn, void *arg, struct err *e)

@@ -27,6 +27,8 @@ struct card_row {
     struct card_settings settings;
     unsigned int settings_known; /* KNOW_COMPUTE_MODE, KNOW_APP_CLOCKS */
     int64_t first_seen_wall_us, last_seen_wall_us;
+    /* The slices it is to have, JSON; "": whatever jobs need. Only for the callback; else NULL. */
+    const char *layout;
 };
 
 struct slice_row {
@@ -58,6 +60,7 @@ int store_see_card(struct store *s, const struct card *card, enum card_pool pool
 /* -ENOENT for a card that was never seen. `why` "" ends the quarantine. */
 int store_set_card_pool(struct store *s, const char *uuid, enum card_pool pool, struct err *e);
 int store_set_card_mode(struct store *s, const char *uuid, enum card_mode mode, struct err *e);
+int store_set_card_layout(struct store *s, const char *uuid, const char *layout, struct err *e);
 int store_set_card_quarantine(struct store *s, const char *uuid, const char *why, struct err *e);
 
 int store_set_card_settings(struct store *s, const char *uuid, const struct card_settings *settings,

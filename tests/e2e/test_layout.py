@@ -412,12 +412,6 @@ def test_whole_again(box, machine):
     assert not any(card["mig_now"] for card in box.divvy.json("gpus")["cards"])
 
 
-def test_a_daemon_keeps_its_cards(box, divvy):
-    done = apply(box, LAB, status=1)
-    assert "divvyd" in done.stderr and not places(box)
-    assert layout(box, "plan", LAB, check=False).returncode == DIFFERS
-
-
 def test_what_a_job_holds_without_a_daemon_is_busy(box, divvy):
     job = divvy.submit("--slice", "2g.20gb", "-o", box.folder / "out", "--", "sleep",
                        "120")
@@ -477,8 +471,8 @@ def test_killed_and_run_again(box, machine, lines):
     assert journal(box) == 0
 
 
-def test_what_was_cut_short_does_not_go_on_over_a_job(box, machine):
-    """Killed, then a daemon hands out what was left to be destroyed, and is killed, too."""
+def test_what_was_cut_short_does_not_go_on_over_a_process(box, machine):
+    """Killed, and then somebody uses what was left to be destroyed."""
     apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0, 3g.40gb@4]}\n")
     machine.sim("fault", "gpu0", "slow:15")
     path = box.folder / "next.yaml"
@@ -490,18 +484,11 @@ def test_what_was_cut_short_does_not_go_on_over_a_job(box, machine):
     os.kill(change.pid, signal.SIGKILL)
     change.wait()
     machine.sim("fault", "gpu0", "none")
-    box.divvy.start()
-    box.divvy.run("pool", "gpu0", "queue")
-    job = box.divvy.submit("--slice", "3g.40gb", "-o", box.folder / "out", "--", "sleep", "120")
-    box.divvy.wait_state(job, "running")
+    probe = hold(box, slices(box)["gpu0/3g.40gb@4"])
     before = slices(box)
-    box.divvy.kill()
     done = apply(box, path.read_text(), status=BUSY)
     assert "which is in use by now" in done.stderr and slices(box) == before
-    box.divvy.start()
-    box.divvy.run("cancel", job)
-    box.divvy.wait(job)
-    box.divvy.stop()
+    end(probe)
     apply(box, path.read_text())
     assert places(box) == ["gpu0/7g.80gb@0"]
 

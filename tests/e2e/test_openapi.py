@@ -147,6 +147,13 @@ def test_answers_are_as_the_document_says(api):
     assert [hold["job"] for card in cards for piece in card["slices"] or []
             if (hold := piece["hold"])] == [job]
     expect(api, "PATCH", "/v1/cards/{gpu}", {"pool": "queue"}, gpu=0)
+    assert expect(api, "GET", "/v1/layout")["outcome"] is None
+    wish = {"text": "cards: [{card: gpu1, slices: [7g.80gb]}]", "agreed": True}
+    assert expect(api, "POST", "/v1/layout", wish)["outcome"] == "open"
+    harness.until(lambda: api.ask("GET", "/v1/layout")[1]["outcome"] == "done", "it is laid out")
+    assert expect(api, "GET", "/v1/layout")["kept"][0]["gpu"] == 1
+    gone = expect(api, "POST", "/v1/layout", {"make": "gpu1/1g.10gb", "wait": True})
+    assert gone["outcome"] == "refused" and gone["cards"][0]["verdict"] == "impossible"
     expect(api, "POST", "/v1/jobs/{id}/cancel", id=tail)
     expect(api, "POST", "/v1/jobs/{id}/cancel", {}, id=job)
     ended = expect(api, "GET", "/v1/jobs/{id}/wait", query="?timeout_ms=20000", id=job)
@@ -177,6 +184,11 @@ def test_pages(api):
     ("POST", "/v1/jobs", spec(script="x" * (1 << 20)), 413, "too_large", ""),
     ("PATCH", "/v1/cards/{gpu}", {"pool": "mine"}, 400, "invalid", ""),
     ("PATCH", "/v1/cards/{gpu}", {"mode": "auto"}, 404, "not_found", ""),
+    ("POST", "/v1/layout", {}, 400, "invalid", ""),
+    ("POST", "/v1/layout", {"text": "cards: 7"}, 400, "invalid", ""),
+    ("POST", "/v1/layout", {"make": "gpu0/1g.10gb", "unmake": "gpu0/1g.10gb@0"}, 400, "invalid", ""),
+    ("POST", "/v1/layout", {"unmake": "gpu0/1g.10gb@0"}, 404, "not_found", ""),
+    ("POST", "/v1/layout/stop", None, 409, "already", ""),
 ])
 def test_refusals(api, method, template, body, status, code, query):
     answer = expect(api, method, template, body, status, query, id=4711, gpu=4711)

@@ -67,6 +67,33 @@ static void on_set_card(void *ctx, struct api_request *req, const struct api_cal
     api_answer_error(req, &e);
 }
 
+static void on_change_layout(void *ctx, struct api_request *req, const struct api_caller *who,
+                             struct layout_order *take_order)
+{
+    (void)ctx;
+    assert_true(who->is_operator);
+    json_t *j = json_object();
+    json_put_text(j, "outcome", take_order->wait ? "open" : "done");
+    layout_order_done(take_order);
+    api_answer_json(req, j);
+}
+
+static void on_stop_layout(void *ctx, struct api_request *req, const struct api_caller *who)
+{
+    struct err e = ERR_INIT;
+    (void)ctx, (void)who;
+    (void)err_set(&e, -EALREADY, "nothing is under way"); /* the answer carries it */
+    api_answer_error(req, &e);
+}
+
+static json_t *on_layout(void *ctx)
+{
+    (void)ctx; /* says the same always */
+    json_t *j = json_object();
+    json_put_u64(j, "id", 3);
+    return j;
+}
+
 static int on_job(void *ctx, uint64_t id, struct job_view *ret, struct err *e)
 {
     struct desk *d = ctx;
@@ -114,6 +141,9 @@ static int on_why(void *ctx, uint64_t id, struct why_view *ret, struct err *e)
 static const struct api_ops ops = { .submit = on_submit,
                                     .cancel = on_cancel,
                                     .set_card = on_set_card,
+                                    .change_layout = on_change_layout,
+                                    .stop_layout = on_stop_layout,
+                                    .layout = on_layout,
                                     .job = on_job,
                                     .jobs = on_jobs,
                                     .inventory = on_inventory,
@@ -355,6 +385,13 @@ static void test_acting(void **state)
     assert_int_equal(d->pool, -1);
     assert_int_equal(ask(d, "PATCH", "/v1/cards/9", "{\"pool\":\"queue\"}", body), 404);
     assert_int_equal(ask(d, "PATCH", "/v1/cards/0", "{}", body), 400);
+    assert_int_equal(
+        ask(d, "POST", "/v1/layout", "{\"make\":\"gpu0/1g.10gb\",\"wait\":true}", body), 200);
+    assert_non_null(strstr(body, "open"));
+    assert_int_equal(ask(d, "POST", "/v1/layout", "{\"make\":7}", body), 400);
+    assert_int_equal(ask(d, "GET", "/v1/layout", "", body), 200);
+    assert_non_null(strstr(body, "\"id\":3"));
+    assert_int_equal(ask(d, "POST", "/v1/layout/stop", "", body), 409);
 }
 
 static void test_too_large_a_body(void **state)

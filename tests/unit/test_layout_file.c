@@ -183,7 +183,9 @@ static void what_is_exported_is_read_again(void **state)
     (void)card_cut(c, "2g.20gb", 0, 0);
     (void)card_cut(c, "3g.40gb", 4, 7);
     (void)inventory_add(&inv, board_rtx4090());
-    layout_add_export(&t, &inv);
+    for (size_t i = 0; i < inv.card_count; i++)
+        inv.cards[i].owners_known = false; /* as without a daemon */
+    layout_add_export(&t, &inv, false);
     assert_string_equal(t.buf, "cards:\n"
                                "  - card: GPU-00000000-0000-0000-0000-000000000000 # gpu0, "
                                "A100-SXM4-80GB\n"
@@ -200,6 +202,49 @@ static void what_is_exported_is_read_again(void **state)
     inventory_done(&inv);
 }
 
+static void one_slice_more_or_less(void **state)
+{
+    (void)state;
+    struct inventory inv = { .cards = NULL };
+    struct inventory_card *c = inventory_add(&inv, board_a100_80());
+    (void)card_cut(c, "2g.20gb", 0, 0);
+    struct layout_writing how = { .without = 0, .with = "1g.10gb" };
+    AUTO(text) struct text more = TEXT_INIT;
+    layout_add_card(&more, c, &how);
+    assert_non_null(strstr(more.buf, "    slices:\n      - 1g.10gb\n"));
+    AUTO(text) struct text none = TEXT_INIT;
+    how.with = NULL;
+    layout_add_card(&none, c, &how);
+    assert_non_null(strstr(none.buf, "    slices: []\n"));
+    c->owners_known = true;
+    c->mode = MODE_AUTO;
+    AUTO(text) struct text automatic = TEXT_INIT;
+    layout_add_card(&automatic, c, &how);
+    assert_non_null(strstr(automatic.buf, "    mode: auto\n"));
+    inventory_done(&inv);
+}
+
+static void what_is_saved_knows_its_uuids(void **state)
+{
+    (void)state;
+    AUTO(layout) struct layout l = LAYOUT_INIT;
+    AUTO(text) struct text t = TEXT_INIT;
+    struct err e = ERR_INIT;
+    struct inventory inv = { .cards = NULL };
+    struct inventory_card *c = inventory_add(&inv, board_a100_80());
+    (void)card_cut(c, "2g.20gb", 0, 0);
+    (void)card_cut(c, "3g.40gb", 4, 0);
+    layout_add_export(&t, &inv, true);
+    read_layout(t.buf, &l);
+    assert_string_equal(l.wishes[0].pieces[0].uuid, c->card.slices[0].uuid);
+    assert_string_equal(l.wishes[0].pieces[1].uuid, c->card.slices[1].uuid);
+    struct layout wrong = LAYOUT_INIT;
+    const char text[] = "cards:\n- {card: gpu0, uuids: [MIG-1], slices: [2g.20gb@0, 2g.20gb@2]}\n";
+    assert_int_equal(layout_parse("l.yaml", text, strlen(text), &wrong, &e), -EINVAL);
+    assert_string_equal(e.text, "l.yaml:2:23: 1 uuids for 2 slices; one for each");
+    inventory_done(&inv);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +255,8 @@ int main(void)
         cmocka_unit_test(all_leaves_out_what_cannot_be_cut),
         cmocka_unit_test(one_card_has_one_wish),
         cmocka_unit_test(what_is_exported_is_read_again),
+        cmocka_unit_test(one_slice_more_or_less),
+        cmocka_unit_test(what_is_saved_knows_its_uuids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 
 struct cards {
     struct card_row rows[ROWS_MAX];
+    char layouts[ROWS_MAX][64];
     size_t count;
 };
 
@@ -22,6 +23,7 @@ static int take_card(const struct card_row *row, void *arg)
 {
     struct cards *c = arg;
     assert_true(c->count < ROWS_MAX);
+    snprintf(c->layouts[c->count], sizeof *c->layouts, "%s", row->layout);
     c->rows[c->count++] = *row;
     return 0;
 }
@@ -77,12 +79,14 @@ static void pool_mode_and_quarantine_are_kept_when_the_card_is_seen_again(void *
     (void)see(s, "GPU-a", "0000:07:00.0", noon);
     ok(store_set_card_pool(s, "GPU-a", POOL_QUEUE, &err));
     ok(store_set_card_mode(s, "GPU-a", MODE_SLICES, &err));
+    ok(store_set_card_layout(s, "GPU-a", "{\"slices\":[]}", &err));
     ok(store_set_card_quarantine(s, "GPU-a", "a process of #5 cannot be killed", &err));
     (void)see(s, "GPU-a", "0000:07:00.0", later(1));
     struct cards c = all_cards(s);
     assert_int_equal(c.rows[0].pool, POOL_QUEUE);
     assert_int_equal(c.rows[0].mode, MODE_SLICES);
     assert_string_equal(c.rows[0].quarantine, "a process of #5 cannot be killed");
+    assert_string_equal(c.layouts[0], "{\"slices\":[]}");
     ok(store_set_card_quarantine(s, "GPU-a", "", &err));
     assert_string_equal(all_cards(s).rows[0].quarantine, "");
     struct card_settings settings = { .compute_mode = 3, .app_sm_mhz = 1410, .app_mem_mhz = 1593 };

@@ -1,0 +1,103 @@
+/*
+ * layouts.h - layouts that operators ask for, and those that cards keep.
+ *
+ * One change of layouts is under way at a time: an order of an operator (POST
+ * /v1/layout), cards that get back what they are to keep, or what a command
+ * without a daemon began and did not finish (apply/journal.h). All three are a
+ * struct cut without a job: journaled in the store, carried out by `act`, read
+ * back, undone in reverse when a step fails, gone on with after a crash.
+ *
+ * Invariants
+ *   - An order is in the store before it is answered, until it is over.
+ *   - A card that a change is about takes no new job: layouts_mark says so in
+ *     the inventory. A card that an order waits for takes none on what must go.
+ *   - Every card that is changed is locked (apply/lock.h), whatever its pool.
+ *   - A card that is as wanted sees no step.
+ *
+ * keeps.c: a card whose mode is `slices` with a layout of its own keeps it: it
+ * stands in the store with ids of profiles and UUIDs of slices, and is looked
+ * for at a start, and when the driver or the card had been away.
+ */
+#ifndef DIVVY_DAEMON_LAYOUTS_H
+#define DIVVY_DAEMON_LAYOUTS_H
+
+#include "apply/journal.h"
+#include "config/layout.h"
+#include "daemon/daemon.h"
+#include "plan/layout.h"
+
+enum layout_work { FOR_ORDER = 0, FOR_KEEPS, FOR_JOURNAL };
+
+struct layouts {
+    struct cut cut;        /* the change that is under way */
+    enum layout_work work; /* what it is for */
+    bool look;             /* things may have changed for an order or a keep */
+    /* The last order. */
+    uint64_t id; /* 0: there was none */
+    struct layout_order order;
+    char *who;
+    enum layout_outcome outcome;
+    char reason[ERR_TEXT_MAX]; /* "" */
+    uint64_t changed;          /* cards that are done */
+    struct layout_list list;
+    const struct layout *chosen; /* of `list`; NULL when the order is over */
+    json_t *cards;               /* what the last look said of each */
+    /* Cards that keep a layout. */
+    bool started;         /* the first snapshot was looked at */
+    bool driver_was_gone; /* since the last snapshot */
+    int64_t again_us;     /* a restore that failed is not tried before */
+    /* A command's journal. */
+    bool journal_sought;
+    struct journal *journal; /* in this turn's transaction; its file goes after the commit */
+};
+
+int layouts_load(struct daemon *d, struct err *e);
+void layouts_done(struct daemon *d);
+
+/* Never NULL between load and done. */
+struct cut *layouts_cut(const struct daemon *d);
+/* Is a change about this card, so that its lock stays? */
+bool layouts_need(const struct daemon *d, const char *card_uuid);
+/* Takes the next step of orders and keeps; before jobs are scheduled, and before the commit. */
+void layouts_turn(struct daemon *d);
+/* The turn is on disk. */
+void layouts_committed(struct daemon *d);
+/* `cut` is over. */
+void layouts_cut_over(struct daemon *d);
+/* Says in the inventory what changes and what waits. */
+void layouts_mark(struct daemon *d);
+/* A snapshot was taken into the picture; no step was looked up yet. */
+void layouts_snapshot(struct daemon *d);
+
+/* ---- one card, for both files ---- */
+
+/* Its board with what its file knows beside the driver. */
+void layouts_know_board(struct daemon *d, struct inventory_card *c);
+/*
+ * As layout_plan; somebody else's lock and a job's cut under way are LAYOUT_BUSY.
+ * Takes the card's lock when there is something to do.
+ */
+void layouts_plan_card(struct daemon *d, struct inventory_card *c, const struct layout_wish *w,
+                       struct layout_change *ret);
+
+/* ---- keeps.c ---- */
+
+/* The card is as `w` wants it: remembers its mode, and its slices if it is to keep them. */
+int keeps_take(struct daemon *d, struct card_memory *m, const struct layout_wish *w, struct err *e);
+/* `layout` NULL: it keeps none any more. */
+int keeps_set(struct daemon *d, struct card_memory *m, const char *layout, struct err *e);
+/* Which cards may have lost what they keep? */
+void keeps_snapshot(struct daemon *d);
+/* Steps that give it back. Empty: nothing to do now. */
+void keeps_plan(struct daemon *d, struct plan *ret);
+void keeps_cut_over(struct daemon *d, const struct apply *a);
+/* What cards keep, as JSON. New reference. */
+json_t *keeps_json(const struct daemon *d);
+
+/* ---- for the API ---- */
+void layouts_op_change(void *ctx, struct api_request *req, const struct api_caller *who,
+                       struct layout_order *take_order);
+void layouts_op_stop(void *ctx, struct api_request *req, const struct api_caller *who);
+json_t *layouts_op_show(void *ctx);
+
+#endif

@@ -1,0 +1,297 @@
+"""Layouts through divvyd: carried out, waited for, kept, and gone on with after a crash."""
+import os
+import signal
+import subprocess
+
+import pytest
+
+import harness
+from test_layout import (BUSY, IMPOSSIBLE, INVALID, LAB, PARTIAL, apply, faults, journal, layout,
+                         places, slices)
+
+SEVENTHS = "cards:\n- {card: gpu0, mode: slices, slices: {1g.10gb: 7}}\n"
+
+
+def change(divvy):
+    return divvy.json("layout", "status")
+
+
+def blocker(divvy, box, *what):
+    """A job that runs until the file `go` is there."""
+    job = divvy.submit(*what, "-o", "/dev/null", "--", "sh", "-c",
+                       f"until [ -e {box.folder}/go ]; do sleep 0.05; done")
+    divvy.wait_state(job, "running")
+    return job
+
+
+def let_go(box):
+    (box.folder / "go").touch()
+
+
+@pytest.mark.smoke
+def test_a_file_becomes_a_layout_and_twice_is_once(box, divvy):
+    done = apply(box, LAB)
+    first = slices(box)
+    assert sorted(first) == ["gpu0/1g.10gb@2", "gpu0/1g.10gb@3", "gpu0/2g.20gb@0", "gpu0/3g.40gb@4",
+                             "gpu1/1c.3g.40gb@4.0", "gpu1/1c.3g.40gb@4.1", "gpu1/2g.20gb@0"]
+    assert all(uuid in done.stdout for uuid in first.values())
+    for card in ("gpu0", "gpu1"):  # the first creation would use it up
+        box.machine.sim("fault", card, "create-fails:1")
+    before = faults(box)
+    assert "nothing was changed" in apply(box, LAB).stdout
+    assert slices(box) == first and faults(box) == before
+    assert change(divvy)["outcome"] == "done"
+
+
+def test_refusals_touch_nothing(box, divvy):
+    apply(box, SEVENTHS)
+    before = slices(box)
+    apply(box, "cards:\n- {card: gpu0, slices: {1g.5gb: 7}}\n", status=INVALID)
+    apply(box, "cards:\n- {card: gpu0, slices: {1g.10gb: 8}}\n", status=IMPOSSIBLE)
+    done = layout(box, "apply", "cards:\n- {card: gpu0, mode: whole}\n", check=False)
+    assert done.returncode == 1 and "--yes" in done.stderr
+    assert slices(box) == before
+
+
+def test_users_do_not_change_layouts(box, divvy):
+    if os.getuid() != 0:
+        pytest.skip("needs root, to become somebody else")
+    path = box.folder / "theirs.yaml"
+    path.write_text(SEVENTHS)
+    path.chmod(0o644)
+    done = divvy.run("layout", "apply", path, "--yes", user=1234, check=False)
+    assert done.returncode == 5 and "only operators" in done.stderr and not places(box)
+
+
+def test_a_job_keeps_its_slice_and_is_named(box, divvy):
+    apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0, 1g.10gb@2, 3g.40gb@4]}\n")
+    job = blocker(divvy, box, "--slice", "1g.10gb")
+    before = slices(box)
+    apply(box, SEVENTHS)
+    after = slices(box)
+    assert len(after) == 7 and after["gpu0/1g.10gb@2"] == before["gpu0/1g.10gb@2"]
+    done = apply(box, "cards:\n- {card: gpu0, slices: [7g.80gb]}\n", status=BUSY)
+    assert f"gpu0/1g.10gb@2 (#{job} " in done.stdout and slices(box) == after
+    both = "cards:\n- {card: gpu0, slices: [7g.80gb]}\n- {card: gpu1, slices: [7g.80gb]}\n"
+    apply(box, both, status=PARTIAL)
+    assert "gpu1/7g.80gb@0" in places(box)
+    let_go(box)
+    divvy.wait(job)
+
+
+@pytest.mark.smoke
+def test_wait_lets_nobody_new_on_to_what_must_go(box, divvy):
+    divvy.run("pool", "gpu1", "off")
+    apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0, 2g.20gb@2, 3g.40gb@4]}\n")
+    kept = slices(box)["gpu0/3g.40gb@4"]
+    job = blocker(divvy, box, "--slice", "2g.20gb")
+    path = box.folder / "wait.yaml"
+    path.write_text("cards:\n- {card: gpu0, slices: [4g.40gb@0, 3g.40gb@4]}\n")
+    waiting = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--wait",
+                                "-y"], env=divvy.env, stdout=subprocess.PIPE, text=True)
+    try:
+        harness.until(lambda: change(divvy)["outcome"] == "open", "the change waits")
+        late = divvy.submit("--slice", "2g.20gb", "-o", "/dev/null", "--", "true", check=False)
+        used = divvy.submit("--slice", "3g.40gb", "-o", "/dev/null", "--", "true")
+        assert divvy.wait(used)["state"] == "completed", "what stays is used meanwhile"
+        assert divvy.show(late)["state"] == "pending" and waiting.poll() is None
+        again = layout(box, "apply", SEVENTHS, "--yes", check=False)
+        assert again.returncode == 1 and "not done yet" in again.stderr
+        let_go(box)
+        assert waiting.wait(harness.PATIENCE) == 0
+        after = slices(box)
+        assert sorted(after) == ["gpu0/3g.40gb@4", "gpu0/4g.40gb@0"]
+        assert after["gpu0/3g.40gb@4"] == kept
+    finally:
+        waiting.kill()
+        waiting.wait()
+        waiting.stdout.close()
+    divvy.run("cancel", late)
+    divvy.wait(job)
+
+
+def test_a_change_that_waits_is_called_off(box, divvy):
+    apply(box, SEVENTHS)
+    job = blocker(divvy, box, "--slice", "1g.10gb")
+    path = box.folder / "wait.yaml"
+    path.write_text("cards:\n- {card: gpu0, slices: [7g.80gb]}\n")
+    waiting = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--wait",
+                                "-y"], env=divvy.env, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    harness.until(lambda: change(divvy)["outcome"] == "open", "the change waits")
+    divvy.run("layout", "stop")
+    assert waiting.wait(harness.PATIENCE) == 1 and len(places(box)) == 7
+    assert divvy.run("layout", "stop", check=False).returncode == 1
+    let_go(box)
+    divvy.wait(job)
+
+
+def test_jobs_never_cut_a_layout(box, divvy):
+    divvy.run("pool", "gpu1", "off")
+    apply(box, "cards:\n- {card: gpu0, mode: slices, slices: [3g.40gb@0, 3g.40gb@4]}\n")
+    before = slices(box)
+    done = divvy.run("submit", "--slice", "1g.10gb", "--", "true", check=False)
+    assert done.returncode == 1 and "keeps the slices of its layout" in done.stderr
+    jobs = [divvy.submit("--slice", "3g.40gb", "-o", "/dev/null", "--", "true") for _ in range(3)]
+    assert [divvy.wait(job)["state"] for job in jobs] == ["completed"] * 3
+    assert slices(box) == before
+    divvy.run("mode", "gpu0", "auto")
+    job = divvy.submit("--slice", "1g.10gb", "-o", "/dev/null", "--", "true")
+    assert divvy.wait(job)["state"] == "completed"
+
+
+def test_modes_are_taken_from_the_file(box, divvy):
+    apply(box, "cards:\n- {card: gpu0, mode: slices, slices: [7g.80gb]}\n- {card: gpu1, mode: whole}\n")
+    assert [card["mode"] for card in divvy.json("gpus")["cards"]] == ["slices", "whole"]
+    apply(box, "cards:\n- {card: all, mode: auto}\n")
+    assert [card["mode"] for card in divvy.json("gpus")["cards"]] == ["auto", "auto"]
+    assert change(divvy)["kept"] == []
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("nth", [1, 2, 4])
+def test_a_failure_restores_what_was(box, divvy, nth):
+    apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0, 2g.20gb@2, 1g.10gb@5]}\n")
+    before = places(box)
+    box.machine.sim("fault", "gpu0", f"create-fails:{nth}")
+    done = apply(box, "cards:\n- {card: gpu0, slices: [1g.10gb@5, 1g.20gb@0, 1g.20gb@2]}\n",
+                 status=1)
+    assert "everything is as it was before" in done.stderr
+    assert places(box) == before and change(divvy)["outcome"] == "failed"
+
+
+def test_a_card_of_no_pool_is_laid_out_when_named(box, divvy):
+    divvy.run("pool", "all", "off")
+    apply(box, SEVENTHS)
+    assert len(places(box)) == 7
+    divvy.stop()
+    apply(box, SEVENTHS)  # nobody has its lock
+
+
+# ---- one slice ----
+
+def test_one_slice_and_nothing_else(box, divvy):
+    apply(box, "cards:\n- {card: gpu0, slices: [1g.10gb@0, 1g.10gb@6]}\n")
+    before = slices(box)
+    divvy.run("slice", "create", "gpu0", "2g.20gb@2")
+    after = slices(box)
+    assert before.items() <= after.items()
+    assert after.keys() - before.keys() == {"gpu0/2g.20gb@2"}
+    divvy.run("slice", "destroy", "gpu0/2g.20gb@2")
+    assert slices(box) == before
+    done = divvy.run("slice", "create", "gpu0", "7g.80gb", check=False)
+    assert done.returncode == IMPOSSIBLE and slices(box) == before
+    done = divvy.run("slice", "destroy", "gpu0/2g.20gb@2", check=False)
+    assert done.returncode == 4 and "no slice" in done.stderr
+
+
+def test_one_slice_without_a_daemon(box, machine):
+    apply(box, "cards:\n- {card: gpu0, slices: [1g.10gb@0, 1g.10gb@6]}\n")
+    before = slices(box)
+    box.divvy.run("slice", "create", "0", "1g.10gb")
+    after = slices(box)
+    assert before.items() <= after.items() and len(after) == 3
+    new = (after.keys() - before.keys()).pop()
+    box.divvy.run("slice", "destroy", new)
+    assert slices(box) == before
+    done = box.divvy.run("slice", "create", "gpu1", "3g.40gb", check=False)
+    assert done.returncode == 1 and "--yes" in done.stderr
+    box.divvy.run("slice", "create", "gpu1", "3g.40gb", "--yes")
+    assert "gpu1/3g.40gb@4" in places(box) or "gpu1/3g.40gb@0" in places(box)
+
+
+# ---- kept layouts ----
+
+KEPT = ("cards:\n- {card: gpu0, mode: slices, slices: [2g.20gb@0, 1g.10gb@3, 1c.3g.40gb@4.0]}\n"
+        "- {card: gpu1, mode: slices, slices: [7g.80gb]}\n")
+
+
+@pytest.mark.smoke
+def test_kept_over_a_reboot(box, divvy):
+    apply(box, KEPT)
+    before = places(box)
+    divvy.kill()
+    box.machine.sim("reboot")
+    divvy.start()
+    harness.until(lambda: places(box) == before, "the layout is back")
+    harness.until(lambda: not any(k["restoring"] for k in change(divvy)["kept"]), "all is said")
+    assert not any(k["trouble"] for k in change(divvy)["kept"])
+
+
+def test_kept_over_a_driver_that_is_loaded_anew(box, divvy):
+    apply(box, KEPT)
+    before = places(box)
+    box.machine.sim("reboot")
+    harness.until(lambda: places(box) == before, "the layout is back")
+
+
+def test_a_layout_that_does_not_come_back_blocks_nothing(box, machine):
+    box.divvy.configure("restore_time: 2s\ncards:\n  default: {pool: queue, mode: slices}\n")
+    box.divvy.start()
+    apply(box, "cards:\n- {card: gpu0, mode: slices, slices: [7g.80gb]}\n")
+    box.divvy.kill()
+    machine.sim("reboot")
+    machine.sim("fault", "gpu0", "create-fails:1")
+    box.divvy.start()
+    kept = harness.until(lambda: [k for k in change(box.divvy)["kept"] if not k["restoring"]],
+                         "it is given up")
+    assert kept[0]["trouble"]
+    job = box.divvy.submit("--slice", "1g.10gb", "-o", "/dev/null", "--", "true")
+    assert box.divvy.wait(job)["state"] == "completed", "the other card serves"
+
+
+# ---- crashes ----
+
+def test_killed_while_it_waits(box, divvy):
+    apply(box, SEVENTHS)
+    job = blocker(divvy, box, "--slice", "1g.10gb")
+    path = box.folder / "wait.yaml"
+    path.write_text("cards:\n- {card: gpu0, slices: [7g.80gb]}\n")
+    waiting = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--wait",
+                                "-y"], env=divvy.env, stdout=subprocess.DEVNULL)
+    harness.until(lambda: change(divvy)["outcome"] == "open", "the change waits")
+    divvy.kill()
+    divvy.start()
+    assert change(divvy)["outcome"] == "open" and waiting.poll() is None
+    let_go(box)
+    assert waiting.wait(harness.PATIENCE) == 0
+    assert places(box) == ["gpu0/7g.80gb@0"]
+    divvy.wait(job)
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3, 5, 8, 11, 14])
+def test_what_a_command_began_divvyd_finishes(box, machine, lines):
+    """Killed when its journal has so many lines."""
+    apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0, 1g.10gb@3, 3g.40gb@4]}\n")
+    kept = slices(box)["gpu0/3g.40gb@4"]
+    machine.sim("fault", "gpu0", "slow:15")
+    path = box.folder / "next.yaml"
+    path.write_text("cards:\n- {card: gpu0, slices: [1g.20gb@0, 1g.20gb@2, 3g.40gb@4]}\n")
+    cut = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--yes"],
+                           env=box.divvy.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    harness.until(lambda: journal(box) >= lines or cut.poll() is not None,
+                  "the change is under way", every=0.001)
+    assert cut.poll() is None, "it was over before it could be killed"
+    os.kill(cut.pid, signal.SIGKILL)
+    cut.wait()
+    machine.sim("fault", "gpu0", "none")
+    box.divvy.start()
+    harness.until(lambda: places(box) == ["gpu0/1g.20gb@0", "gpu0/1g.20gb@2", "gpu0/3g.40gb@4"],
+                  "the change is finished")
+    assert slices(box)["gpu0/3g.40gb@4"] == kept and journal(box) == 0
+
+
+def test_a_command_that_runs_keeps_its_journal(box, machine):
+    machine.sim("fault", "gpu0", "slow:100")
+    path = box.folder / "next.yaml"
+    path.write_text("cards:\n- {card: gpu0, slices: {1g.10gb: 4}}\n")
+    running = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--yes"],
+                               env=box.divvy.env, stdout=subprocess.DEVNULL)
+    harness.until(lambda: journal(box) >= 1, "the change is under way", every=0.001)
+    box.divvy.configure("cards:\n  default: {pool: queue, mode: auto}\n")
+    box.divvy.start()
+    assert running.wait(harness.PATIENCE) == 0
+    machine.sim("fault", "gpu0", "none")
+    assert len(places(box)) == 4
+    job = box.divvy.submit("--slice", "1g.10gb", "-o", "/dev/null", "--", "true")
+    assert box.divvy.wait(job)["state"] == "completed"
