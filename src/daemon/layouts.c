@@ -482,6 +482,22 @@ static void order_failed(struct daemon *d, const struct cut *c)
     end_order(d, o, why);
 }
 
+/* What a command set aside until a reboot stays known to the next one. */
+static void keep_aside(const struct daemon *d, const struct apply *a)
+{
+    struct err e = ERR_INIT;
+    AUTO(reboot) struct reboot r = REBOOT_INIT;
+    if (a->state != APPLY_DONE || !a->aside.count)
+        return;
+    int code = reboot_load(d->paths.state, &r, &e);
+    if (code == 0) {
+        reboot_add(&r, &a->aside);
+        code = reboot_save(d->paths.state, &r, &e);
+    }
+    if (code < 0)
+        log_line(LOG_ERROR, "%s", e.text);
+}
+
 void layouts_cut_over(struct daemon *d)
 {
     struct layouts *l = d->layouts;
@@ -492,6 +508,7 @@ void layouts_cut_over(struct daemon *d)
     if (l->work == FOR_KEEPS) {
         keeps_cut_over(d, a);
     } else if (l->work == FOR_JOURNAL) {
+        keep_aside(d, a);
         log_line(a->state == APPLY_DONE ? LOG_NOTE : LOG_WARN,
                  "a change of layouts that a command could not finish is %s%s%s",
                  apply_state_word(a->state), a->failure[0] ? ": " : "", a->failure);

@@ -22,6 +22,7 @@
 #define DIVVY_DAEMON_LAYOUTS_H
 
 #include "apply/journal.h"
+#include "apply/reboot.h"
 #include "config/layout.h"
 #include "daemon/daemon.h"
 #include "plan/layout.h"
