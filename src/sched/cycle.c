@@ -127,14 +127,27 @@ static bool stopped(struct sched *s, struct entry *e, struct sched_decision *d)
     return true;
 }
 
+/*
+ * Who asks the same is served as well by what is kept. So the promise is kept
+ * for the request, and whose turn it is by now takes it over: else every other
+ * start would be decided by the shares as they were before it.
+ */
+static void pass_on(struct sched *s, const struct inventory *inv, struct now now)
+{
+    struct entry *e = line_first_of(s, inv, s->reservation.entry->shape->question, now);
+    if (e)
+        s->reservation.entry = e;
+}
+
 /* The one with the reservation goes first, and its cards are chosen anew. */
 static bool holder_starts(struct sched *s, const struct inventory *inv, struct now now,
                           struct sched_decision *ret)
 {
-    struct entry *e = s->reservation.entry;
-    if (s->holder_asked || !e)
+    if (s->holder_asked || !s->reservation.entry)
         return false;
     s->holder_asked = true;
+    pass_on(s, inv, now);
+    struct entry *e = s->reservation.entry;
     question_look(s, inv, e->shape->question);
     if (e->shape->meter_count && meters_full(e->shape).meter) {
         reserve_clear(s);

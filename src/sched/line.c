@@ -58,6 +58,17 @@ static bool before(const struct entry *a, const struct turn *ta, const struct en
     return entry_before(a, b);
 }
 
+/* Between leaves, whose service is not compared. */
+static bool turn_before(const struct entry *a, const struct turn *ta, const struct entry *b,
+                        const struct turn *tb)
+{
+    if (ta->tier != tb->tier)
+        return ta->tier > tb->tier;
+    if (ta->points < tb->points || ta->points > tb->points)
+        return ta->points > tb->points;
+    return a->order != b->order ? a->order < b->order : a->id < b->id;
+}
+
 /* Its best candidate now; notes what the heap goes by. */
 static struct entry *look(struct sched *s, const struct inventory *inv, struct leaf *l,
                           int64_t now_us)
@@ -135,4 +146,26 @@ struct entry *line_next(struct sched *s, const struct inventory *inv, struct now
             return e;
     }
     return NULL;
+}
+
+struct entry *line_first_of(struct sched *s, const struct inventory *inv, const struct question *q,
+                            struct now now)
+{
+    struct entry *best = NULL;
+    struct turn turn = { .tier = 0 };
+    if (s->line_stale)
+        make(s, inv, now.boot_us);
+    for (size_t i = 0; i < s->line_count; i++)
+        for (struct shape *sh = s->line[i]->shapes; sh; sh = sh->next) {
+            struct entry *e = sh->question == q && sh->first ? candidate_of(s, inv, sh) : NULL;
+            if (!e)
+                continue;
+            struct turn t = turn_of(s, e, now.boot_us);
+            bool inside = best && best->shape->leaf == sh->leaf;
+            if (!best || (inside ? before(e, &t, best, &turn) : turn_before(e, &t, best, &turn))) {
+                best = e;
+                turn = t;
+            }
+        }
+    return best;
 }

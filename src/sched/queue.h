@@ -174,6 +174,9 @@ struct turn {
 struct turn turn_of(const struct sched *s, const struct entry *e, int64_t now_us);
 /* The first in line of those that can still be tried in this cycle; NULL: none. */
 struct entry *line_next(struct sched *s, const struct inventory *inv, struct now now);
+/* The first in line of those that ask the same; NULL: none. */
+struct entry *line_first_of(struct sched *s, const struct inventory *inv, const struct question *q,
+                            struct now now);
 
 enum answer question_answer(const struct sched *s, const struct question *q);
 void question_set(struct sched *s, struct question *q, enum answer answer, int64_t short_us);

@@ -37,9 +37,9 @@
  * Blocked jobs. The first job in that order that does not fit gets a
  * reservation: the cards that free soonest and serve it. It keeps the
  * reservation until it starts or leaves the queue, whatever comes later, so
- * it cannot starve; only a job of its own account that comes back to a place
- * ahead of it (a requeue) or one of a higher tier takes it over, or a limit
- * that stops it. Jobs on the reserved cards must end,
+ * it cannot starve; it passes to a job that asks for the same and whose turn it
+ * is by now, and only a job of its own leaf that comes back to a place ahead of
+ * it (a requeue), one of a higher tier, or a limit that stops it takes it away. Jobs on the reserved cards must end,
  * by their limits, before the reserved time; a job without a limit never does.
  * Everything else goes on around them.
  *

@@ -160,6 +160,17 @@ static void check_order(struct world *w, uint64_t id)
     }
 }
 
+/* A promise is the request's: whose turn it is takes it over from an equal. */
+static void pass_promises_on(struct world *w, const struct sched_decision *d)
+{
+    for (uint64_t id = 1; id <= w->last_id && !d->backfill; id++) {
+        struct job *other = &w->jobs[id];
+        if (id != d->job_id && other->phase == WAITS &&
+            request_same(&other->request, &w->jobs[d->job_id].request))
+            other->promised_us = 0;
+    }
+}
+
 static void start(struct world *w, const struct sched_decision *d)
 {
     struct job *j = &w->jobs[d->job_id];
@@ -174,6 +185,7 @@ static void start(struct world *w, const struct sched_decision *d)
     if (j->promised_us && w->now.boot_us > j->promised_us)
         wrong(w, d->job_id, "started later than its reservation said");
     check_order(w, d->job_id);
+    pass_promises_on(w, d);
     const char *bad = server_apply(&w->inv, d, j->limit_us, w->now);
     if (bad)
         wrong(w, d->job_id, bad);

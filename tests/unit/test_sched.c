@@ -298,7 +298,7 @@ static void a_reservation_is_kept_when_others_used_less(void **state)
     block_two_cards();
     cycle();
     pass(30 * CLOCK_MINUTE);
-    submit(3, "newcomer", ask_cards(2), CLOCK_HOUR);
+    submit(3, "newcomer", ask_slices("7g.80gb", 2), CLOCK_HOUR);
     submit(4, "newcomer", ask_cards(1), CLOCK_HOUR);
     cycle();
     assert_int_equal(start_count, 0);
@@ -306,6 +306,19 @@ static void a_reservation_is_kept_when_others_used_less(void **state)
     end(1);
     cycle();
     assert_starts(2);
+}
+
+static void a_reservation_passes_to_an_equal_whose_turn_it_is(void **state)
+{
+    (void)state;
+    block_two_cards();
+    cycle();
+    assert_int_equal(why(2).why, WHY_RESERVED);
+    submit(3, "newcomer", ask_cards(2), CLOCK_HOUR);
+    end(1);
+    cycle();
+    assert_starts(3);
+    assert_int_equal(why(2).why, WHY_RESERVED);
 }
 
 static void without_limits_the_youngest_cards_drain(void **state)
@@ -554,6 +567,7 @@ int main(void)
         STORY(short_jobs_fill_the_hole_before_the_reservation),
         STORY(cards_that_are_not_reserved_are_used_by_everybody),
         STORY(a_reservation_is_kept_when_others_used_less),
+        STORY(a_reservation_passes_to_an_equal_whose_turn_it_is),
         STORY(without_limits_the_youngest_cards_drain),
         STORY(a_requeued_job_has_its_old_place),
         STORY(a_held_job_lets_others_go_first_until_its_time),
