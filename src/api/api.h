@@ -39,6 +39,7 @@
 #include "base/text.h"
 #include "model/job_json.h"
 #include "model/layout_order.h"
+#include "model/ledger.h"
 #include "model/view.h"
 
 #define API_BODY_MAX (1024u * 1024u) /* of a request; arguments and environment fit four times */
@@ -106,6 +107,16 @@ struct api_ops {
 
     void (*daemon)(void *ctx, struct daemon_view *ret);
 
+    /*
+     * Attempts that ended: calls api_history_add for each, in the order in which
+     * they ended, until it returns false.
+     */
+    int (*history)(void *ctx, const struct history_filter *filter, struct api_jobs *out,
+                   struct err *e);
+
+    /* Fills in the lines of a ledger whose `by` and days are set; ended by the caller. */
+    int (*usage)(void *ctx, struct ledger *ret, struct err *e);
+
     /* Ended by the caller (why_view_done). -ENOENT. */
     int (*why)(void *ctx, uint64_t id, struct why_view *ret, struct err *e);
 };
@@ -164,5 +175,8 @@ void api_answer_error(struct api_request *req, const struct err *e);
 
 /* False: the page is full, stop. */
 bool api_jobs_add(struct api_jobs *out, const struct job_view *v);
+/* The same for an attempt of the past; `seq` is its place in the history, for the next page. */
+bool api_history_add(struct api_jobs *out, const struct job_view *v, const char *qos,
+                     const struct held *h, uint64_t seq);
 
 #endif

@@ -213,6 +213,109 @@ int api_read_filter(const struct api_parameter *p, size_t n, struct job_filter *
     return r;
 }
 
+static int history_user(const char *value, void *ret, struct err *e)
+{
+    struct history_filter *f = ret;
+    if (strlen(value) >= sizeof f->user)
+        return err_set(e, -EINVAL, "user: '%.40s…' is too long for a user's name", value);
+    memcpy(f->user, value, strlen(value) + 1);
+    return 0;
+}
+
+static int history_account(const char *value, void *ret, struct err *e)
+{
+    struct history_filter *f = ret;
+    if (strlen(value) >= sizeof f->account)
+        return err_set(e, -EINVAL, "account: '%.40s…' is too long for an account's name", value);
+    memcpy(f->account, value, strlen(value) + 1);
+    return 0;
+}
+
+static int read_time(const char *value, const char *what, int64_t *ret, struct err *e)
+{
+    uint64_t n = 0;
+    int r = text_parse_u64(value, 0, INT64_MAX, what, &n, e);
+    if (r == 0)
+        *ret = (int64_t)n;
+    return r;
+}
+
+static int history_from(const char *value, void *ret, struct err *e)
+{
+    return read_time(value, "from", &((struct history_filter *)ret)->from_wall_us, e);
+}
+
+static int history_to(const char *value, void *ret, struct err *e)
+{
+    return read_time(value, "to", &((struct history_filter *)ret)->to_wall_us, e);
+}
+
+static int history_after(const char *value, void *ret, struct err *e)
+{
+    return text_parse_u64(value, 0, INT64_MAX, "after", &((struct history_filter *)ret)->after, e);
+}
+
+static int history_limit(const char *value, void *ret, struct err *e)
+{
+    uint64_t n = 0;
+    int r = text_parse_u64(value, 1, JOB_LIST_MAX, "limit", &n, e);
+    if (r == 0)
+        ((struct history_filter *)ret)->limit = (uint32_t)n;
+    return r;
+}
+
+int api_read_history(const struct api_parameter *p, size_t n, struct history_filter *ret,
+                     struct err *e)
+{
+    static const struct parameter table[] = {
+        { "user", history_user }, { "account", history_account }, { "from", history_from },
+        { "to", history_to },     { "after", history_after },     { "limit", history_limit },
+        { NULL, NULL },
+    };
+    struct history_filter f = { .to_wall_us = INT64_MAX, .limit = JOB_LIST_MAX };
+    int r = read_parameters(table, p, n, &f, e);
+    if (r == 0)
+        *ret = f;
+    return r;
+}
+
+static int usage_by(const char *value, void *ret, struct err *e)
+{
+    return ledger_by_parse(value, &((struct ledger *)ret)->by, e);
+}
+
+static int usage_from(const char *value, void *ret, struct err *e)
+{
+    return day_parse(value, "from", &((struct ledger *)ret)->from_day, e);
+}
+
+static int usage_to(const char *value, void *ret, struct err *e)
+{
+    return day_parse(value, "to", &((struct ledger *)ret)->to_day, e);
+}
+
+int api_read_usage(const struct api_parameter *p, size_t n, struct ledger *ret, struct err *e)
+{
+    static const struct parameter table[] = {
+        { "by", usage_by },
+        { "from", usage_from },
+        { "to", usage_to },
+        { NULL, NULL },
+    };
+    struct ledger l = LEDGER_INIT;
+    int r = read_parameters(table, p, n, &l, e);
+    if (r < 0)
+        return r;
+    if (!l.from_day)
+        l.from_day = day_of(clock_now().wall_us);
+    if (!l.to_day)
+        l.to_day = day_next(l.from_day);
+    if (l.to_day <= l.from_day)
+        return err_set(e, -EINVAL, "to: it must be a later day than from");
+    *ret = l;
+    return 0;
+}
+
 struct wait_parameters {
     enum api_until until;
     int64_t timeout_us;

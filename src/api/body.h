@@ -36,6 +36,12 @@ struct api_parameter {
  */
 int api_read_filter(const struct api_parameter *p, size_t n, struct job_filter *ret, struct err *e);
 
+/* GET /v1/history: user, account, from, to (µs since 1970 UTC), after, limit. -EINVAL. */
+int api_read_history(const struct api_parameter *p, size_t n, struct history_filter *ret,
+                     struct err *e);
+/* GET /v1/usage: by, from, to (days, 2026-11-30; `to` is not in it). Today by user without. -EINVAL. */
+int api_read_usage(const struct api_parameter *p, size_t n, struct ledger *ret, struct err *e);
+
 /* STARTING: its supervisor was asked to start it, so that somebody may attach. */
 enum api_until { API_UNTIL_STARTING, API_UNTIL_STARTED, API_UNTIL_ENDED };
 

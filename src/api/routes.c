@@ -124,21 +124,53 @@ static int post_job(struct route_call *c, struct err *e)
     return 0;
 }
 
-bool api_jobs_add(struct api_jobs *out, const struct job_view *v)
+static bool list_full(struct api_jobs *out)
 {
-    if (out->count == out->limit) {
+    if (out->count == out->limit)
         out->full = true;
-        return false;
-    }
-    auto_json json_t *j = job_view_to_json(v, JOB_VIEW_PUBLIC);
+    return out->full;
+}
+
+static void list_add(struct api_jobs *out, const json_t *j, uint64_t number)
+{
     auto_free char *text = json_dumps(j, JSON_COMPACT);
     if (text) {
         text_add(&out->text, out->count ? "," : "");
         text_add(&out->text, text);
         out->count++;
     }
-    out->last = v->id;
+    out->last = number;
+}
+
+bool api_jobs_add(struct api_jobs *out, const struct job_view *v)
+{
+    if (list_full(out))
+        return false;
+    auto_json json_t *j = job_view_to_json(v, JOB_VIEW_PUBLIC);
+    list_add(out, j, v->id);
     return true;
+}
+
+bool api_history_add(struct api_jobs *out, const struct job_view *v, const char *qos,
+                     const struct held *h, uint64_t seq)
+{
+    if (list_full(out))
+        return false;
+    auto_json json_t *j = job_view_to_json(v, JOB_VIEW_PUBLIC);
+    json_put_text(j, "qos", qos);
+    json_put(j, "usage", held_to_json(h));
+    list_add(out, j, seq);
+    return true;
+}
+
+static void reply_list(struct route_call *c, struct api_jobs *out)
+{
+    if (out->full)
+        text_addf(&out->text, "],\"next\":%" PRIu64 "}", out->last);
+    else
+        text_add(&out->text, "],\"next\":null}");
+    size_t len = out->text.len;
+    request_reply_text(c->req, 200, text_take(&out->text), len);
 }
 
 static int list_jobs(struct route_call *c, struct err *e)
@@ -151,15 +183,36 @@ static int list_jobs(struct route_call *c, struct err *e)
     out.limit = filter.limit;
     text_add(&out.text, "{\"jobs\":[");
     r = c->ops->jobs(c->ctx, &filter, &out, e);
-    if (r == 0) {
-        if (out.full)
-            text_addf(&out.text, "],\"next\":%" PRIu64 "}", out.last);
-        else
-            text_add(&out.text, "],\"next\":null}");
-        size_t len = out.text.len;
-        request_reply_text(c->req, 200, text_take(&out.text), len);
-    }
+    if (r == 0)
+        reply_list(c, &out);
     text_done(&out.text);
+    return r;
+}
+
+static int list_history(struct route_call *c, struct err *e)
+{
+    struct history_filter filter;
+    struct api_jobs out = { .text = TEXT_INIT, .who = c->who };
+    int r = api_read_history(c->parameters, c->parameter_count, &filter, e);
+    if (r < 0)
+        return r;
+    out.limit = filter.limit;
+    text_add(&out.text, "{\"jobs\":[");
+    r = c->ops->history(c->ctx, &filter, &out, e);
+    if (r == 0)
+        reply_list(c, &out);
+    text_done(&out.text);
+    return r;
+}
+
+static int get_usage(struct route_call *c, struct err *e)
+{
+    AUTO(ledger) struct ledger l = LEDGER_INIT;
+    int r = api_read_usage(c->parameters, c->parameter_count, &l, e);
+    if (r == 0)
+        r = c->ops->usage(c->ctx, &l, e);
+    if (r == 0)
+        request_reply(c->req, 200, ledger_to_json(&l));
     return r;
 }
 
@@ -216,6 +269,8 @@ static const struct route routes[] = {
     { "GET", "/v1/layout", ANYBODY, false, get_layout },
     { "POST", "/v1/layout", OPERATOR, false, post_layout },
     { "POST", "/v1/layout/stop", OPERATOR, false, stop_layout },
+    { "GET", "/v1/usage", ANYBODY, true, get_usage },
+    { "GET", "/v1/history", ANYBODY, true, list_history },
     { "GET", "/v1/jobs", ANYBODY, true, list_jobs },
     { "POST", "/v1/jobs", ANYBODY, false, post_job },
     { "GET", "/v1/jobs/{}", ANYBODY, false, get_job },

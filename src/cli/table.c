@@ -186,3 +186,18 @@ void table_draw(const struct table *t, const struct screen *s, struct text *ret)
     for (size_t i = 0; i < t->cell_count; i += t->column_count)
         add_row(&row, t->cells + i, t->cell_count - i);
 }
+
+void csv_add(struct text *t, const char *s)
+{
+    if (!s || !strpbrk(s, ",\"\n\r")) {
+        text_add(t, s ? s : "");
+        return;
+    }
+    text_add(t, "\"");
+    for (; *s; s++) {
+        if (*s == '"')
+            text_add(t, "\"");
+        text_addn(t, s, 1);
+    }
+    text_add(t, "\"");
+}

@@ -60,6 +60,8 @@ size_t cells_wide(const char *s);
 void cells_add_cut(struct text *t, const char *s, size_t wide);
 /* Appends n times `s`. */
 void cells_add_times(struct text *t, const char *s, size_t n);
+/* Appends s (NULL: nothing) as a cell of comma-separated values, quoted where it must be. */
+void csv_add(struct text *t, const char *s);
 /* Copy in which control characters and broken UTF-8 are "?". Caller frees. */
 char *cells_clean(const char *s);
 

@@ -87,6 +87,8 @@ int verb_print_json(json_t *j);
 int verb_submit(struct session *s, int argc, char **argv);
 int verb_run(struct session *s, int argc, char **argv);
 int verb_queue(struct session *s, int argc, char **argv);
+int verb_usage_of(struct session *s, int argc, char **argv);
+int verb_history(struct session *s, int argc, char **argv);
 int verb_show(struct session *s, int argc, char **argv);
 int verb_logs(struct session *s, int argc, char **argv);
 int verb_attach(struct session *s, int argc, char **argv);

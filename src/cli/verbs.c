@@ -12,6 +12,8 @@ const struct verb verbs[] = {
     { "attach", verb_attach, "run a shell or a command inside a job that runs" },
     { "logs", verb_logs, "what a job has written" },
     { "why", verb_why, "why a job waits, and what would start it sooner" },
+    { "usage", verb_usage_of, "what was handed out, to whom, and how much of it lay idle" },
+    { "history", verb_history, "attempts that ended, for a table or a replay" },
     { "wait", verb_wait, "wait for jobs to end, and exit as they did" },
     { "cancel", verb_cancel, "end jobs, or take them out of the queue" },
     { "gpus", verb_gpus, "the cards, their slices, and who has them" },
@@ -50,7 +52,7 @@ static const struct {
 
 const char *verb_nearest(const char *name)
 {
-    const char *names[32];
+    const char *names[sizeof verbs / sizeof *verbs];
     size_t n = 0;
     for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
         if (strcmp(habits[i].word, name) == 0)

@@ -129,6 +129,59 @@ int client_jobs(struct client *c, const struct job_filter *f, struct job_list *r
     return r;
 }
 
+int client_usage(struct client *c, struct ledger *ret, struct err *e)
+{
+    char from[11], to[11];
+    auto_json json_t *answer = NULL;
+    day_text(ret->from_day, from);
+    day_text(ret->to_day, to);
+    auto_free char *path =
+        text_fmt("/v1/usage?by=%s&from=%s&to=%s", ledger_by_word(ret->by), from, to);
+    int r = client_get(c, path, &answer, e);
+    if (r < 0)
+        return r;
+    if (ledger_from_json(answer, ret, e) < 0)
+        return err_wrap(e, -EREMOTEIO, "divvyd's answer");
+    return 0;
+}
+
+static char *history_path(const struct history_filter *f, uint64_t after)
+{
+    struct text t = TEXT_INIT;
+    text_addf(&t, "/v1/history?from=%" PRId64 "&to=%" PRId64 "&after=%" PRIu64 "&limit=%u",
+              f->from_wall_us, f->to_wall_us, after, PAGE);
+    if (f->user[0]) {
+        text_add(&t, "&user=");
+        add_escaped(&t, f->user);
+    }
+    if (f->account[0]) {
+        text_add(&t, "&account=");
+        add_escaped(&t, f->account);
+    }
+    return text_take(&t);
+}
+
+int client_history(struct client *c, const struct history_filter *f, json_t **ret, struct err *e)
+{
+    auto_json json_t *all = json_array();
+    uint64_t after = f->after;
+    for (bool more = true; more;) {
+        auto_free char *path = history_path(f, after);
+        auto_json json_t *page = NULL;
+        int r = client_get(c, path, &page, e);
+        if (r < 0)
+            return r;
+        if (json_array_extend(all, json_object_get(page, "jobs")) < 0)
+            return err_set(e, -EREMOTEIO, "divvyd's answer has no list of jobs");
+        json_t *next = json_object_get(page, "next");
+        uint64_t to = (uint64_t)json_integer_value(next);
+        more = json_is_integer(next) && to > after;
+        after = to;
+    }
+    *ret = take_ptr(all);
+    return 0;
+}
+
 static int read_job(json_t *answer, struct job_view *ret, struct err *e)
 {
     if (job_view_from_json(answer, ret, e) < 0)

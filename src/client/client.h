@@ -32,6 +32,7 @@
 #include "base/cleanup.h"
 #include "model/card_json.h"
 #include "model/job_json.h"
+#include "model/ledger.h"
 #include "model/view.h"
 
 #define CLIENT_TIMEOUT_S 30
@@ -82,6 +83,15 @@ int client_set_card(struct client *c, uint32_t ordinal, const char *pool, const 
 int client_daemon(struct client *c, struct daemon_view *ret, struct err *e);
 /* Ended by why_view_done. */
 int client_why(struct client *c, uint64_t id, struct why_view *ret, struct err *e);
+
+/* What was handed out: ret->by, from_day and to_day are set. Lines added; ended by the caller. */
+int client_usage(struct client *c, struct ledger *ret, struct err *e);
+
+/*
+ * Attempts that ended, in the order in which they did, as /v1/history has
+ * them: all pages in one list. Caller decrefs.
+ */
+int client_history(struct client *c, const struct history_filter *f, json_t **ret, struct err *e);
 
 /*
  * The answer to POST `path` with `body` (NULL: none; borrowed), as JSON. Caller

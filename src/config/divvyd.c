@@ -42,6 +42,7 @@ void divvyd_config_init(struct divvyd_config *c)
         .kill_wait_us = 30 * CLOCK_SECOND,
         .driver_timeout_us = 30 * CLOCK_SECOND,
         .retention_us = 30 * CLOCK_DAY,
+        .usage_retention_us = 400 * CLOCK_DAY,
         .half_life_us = 7 * CLOCK_DAY,
         .restore_time_us = 2 * CLOCK_MINUTE,
     };
@@ -165,6 +166,7 @@ static const struct field config_fields[] = {
     { "kill_wait", field_duration, AT(kill_wait_us) },
     { "driver_timeout", field_duration, AT(driver_timeout_us) },
     { "retention", field_duration, AT(retention_us) },
+    { "usage_retention", field_duration, AT(usage_retention_us) },
     { "half_life", field_duration, AT(half_life_us) },
     { "restore_time", field_duration, AT(restore_time_us) },
     { "accounts", shares_read_accounts, 0 },

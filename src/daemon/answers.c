@@ -630,6 +630,17 @@ static int op_why(void *ctx, uint64_t id, struct why_view *ret, struct err *e)
     return 0;
 }
 
+static int op_history(void *ctx, const struct history_filter *filter, struct api_jobs *out,
+                      struct err *e)
+{
+    return ledger_history(ctx, filter, out, e);
+}
+
+static int op_usage(void *ctx, struct ledger *ret, struct err *e)
+{
+    return ledger_sum(ctx, ret, e);
+}
+
 const struct api_ops daemon_api_ops = {
     .submit = op_submit,
     .cancel = op_cancel,
@@ -638,6 +649,8 @@ const struct api_ops daemon_api_ops = {
     .jobs = op_jobs,
     .inventory = op_inventory,
     .daemon = op_daemon,
+    .history = op_history,
+    .usage = op_usage,
     .why = op_why,
     .change_layout = layouts_op_change,
     .stop_layout = layouts_op_stop,

@@ -345,6 +345,7 @@ void cards_snapshot(struct daemon *d, struct snapshot *take)
     for (size_t i = 0; i < d->card_count; i++)
         tell_health(d->cards[i]);
     layouts_snapshot(d);
+    idle_look(d, d->snapshot_taken);
     cuts_recover(d);
     for (size_t i = 0; i < d->card_count; i++)
         if (!cut_is_on(d, d->cards[i]->row.uuid))

@@ -44,6 +44,7 @@
 #include "store/cards.h"
 #include "store/jobs.h"
 #include "store/journal.h"
+#include "store/ledger.h"
 #include "store/store.h"
 #include "store/usage.h"
 
@@ -121,6 +122,10 @@ struct attempt {
     char isolation[16];        /* "" until it started */
     int enforced;              /* enum job_enforced: limits that hold for every task */
     sd_event_source *watch;    /* inotify on its folder */
+    /* Whether what it holds is used: see idle.c. */
+    int64_t looked_boot_us;            /* of the snapshot counted last; 0: none */
+    int64_t used_boot_us;              /* when a process was last seen on it; 0: never */
+    double seen_card_us, idle_card_us; /* model/ledger.h */
 };
 
 /* A job that has not ended. Pending ones cost this, their name, and sched's part. */
@@ -261,6 +266,17 @@ bool tidy_cards(struct job *j, int64_t waited_us);
 /* The answer of `act`; `what` NULL: it went away. */
 void tidy_restored(struct daemon *d, int code, const struct driver_restore *what,
                    const struct err *why);
+/* ---- idle.c ---- */
+/* Counts, for every running attempt, what it used of what it holds since the last snapshot. */
+void idle_look(struct daemon *d, struct now taken);
+
+/* ---- ledger.c ---- */
+/* The attempt of `j` ended: it goes into the history and into the days it held something on. */
+int ledger_end(struct job *j, enum job_state outcome, struct now now, struct err *e);
+/* What was handed out, by ret->by, on [ret->from_day, ret->to_day), with what runs still. */
+int ledger_sum(struct daemon *d, struct ledger *ret, struct err *e);
+int ledger_history(struct daemon *d, const struct history_filter *f, struct api_jobs *out,
+                   struct err *e);
 
 /* ---- owners.c ---- */
 /* The live job that a process belongs to, by its cgroup, its ancestors or its mark; NULL: none of ours. */

@@ -151,6 +151,8 @@ static void leave_attempt(struct job *j, struct now now)
     const struct job_exit *x = a->exit.kind == EXIT_NONE ? NULL : &a->exit;
     if (store_end_attempt(d->store, j->id, a->number, outcome, x, charge, now, &e) < 0)
         log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+    if (ledger_end(j, outcome, now, &e) < 0)
+        log_line(LOG_ERROR, "the history of job %" PRIu64 ": %s", j->id, e.text);
     if (j->state == JOB_PENDING)
         sched_requeue(d->sched, j->id, end);
     else

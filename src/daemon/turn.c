@@ -248,9 +248,11 @@ static void prune(struct daemon *d)
     struct now before = { .boot_us = now.boot_us - d->config.retention_us,
                           .wall_us = now.wall_us - d->config.retention_us };
     int n = store_prune(d->store, before, PRUNE_ROWS, &e);
-    if (n < 0)
+    int32_t day = day_of(now.wall_us - d->config.usage_retention_us);
+    int old = n < 0 ? n : store_prune_ledger(d->store, day, PRUNE_ROWS, &e);
+    if (n < 0 || old < 0)
         log_line(LOG_ERROR, "cannot forget old jobs: %s", e.text);
-    d->prune_boot_us = now.boot_us + (n == PRUNE_ROWS ? 0 : PRUNE_US);
+    d->prune_boot_us = now.boot_us + (n == PRUNE_ROWS || old >= PRUNE_ROWS ? 0 : PRUNE_US);
 }
 
 /* inotify tells of folders at once; this is for what it may have missed. */

@@ -82,6 +82,15 @@ struct job_filter {
     uint32_t limit;                    /* at most so many; 0: JOB_LIST_MAX */
 };
 
+/* Which attempts of the past. */
+struct history_filter {
+    int64_t from_wall_us, to_wall_us;  /* ended in [from, to) */
+    char account[JOB_ACCOUNT_MAX + 1]; /* "": any */
+    char user[33];                     /* "": any */
+    uint64_t after;                    /* the next page: as the last one said; 0: the first */
+    uint32_t limit;                    /* at most so many; 0: JOB_LIST_MAX */
+};
+
 #define JOB_LIST_MAX 10000u
 #define JOB_STATES_ENDED                                                                           \
     ((1u << JOB_COMPLETED) | (1u << JOB_FAILED) | (1u << JOB_CANCELLED) | (1u << JOB_TIMEOUT) |    \

@@ -143,7 +143,48 @@ static const char version_1[] =
     " boot INTEGER NOT NULL REFERENCES boots (id),"
     " stamp_boot_us INTEGER NOT NULL,"
     " stamp_wall_us INTEGER NOT NULL,"
-    " PRIMARY KEY (account, uid)) STRICT, WITHOUT ROWID;";
+    " PRIMARY KEY (account, uid)) STRICT, WITHOUT ROWID;"
+
+    /* Sums are card·µs; what they mean stands in model/ledger.h. */
+    "CREATE TABLE history ("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " job_id INTEGER NOT NULL," /* the job may be forgotten */
+    " attempt INTEGER NOT NULL,"
+    " uid INTEGER NOT NULL,"
+    " user TEXT NOT NULL,"
+    " account TEXT NOT NULL,"
+    " qos TEXT NOT NULL,"
+    " name TEXT NOT NULL,"
+    " request TEXT NOT NULL,"
+    " place TEXT NOT NULL,"
+    " limit_us INTEGER NOT NULL,"
+    " submit_wall_us INTEGER NOT NULL,"
+    " started_wall_us INTEGER NOT NULL,"
+    " ended_wall_us INTEGER NOT NULL,"
+    " outcome TEXT NOT NULL,"
+    " parts INTEGER NOT NULL,"
+    " asked REAL NOT NULL,"
+    " held REAL NOT NULL,"
+    " compute REAL NOT NULL,"
+    " mem REAL NOT NULL,"
+    " seen REAL NOT NULL,"
+    " idle REAL NOT NULL) STRICT;"
+    "CREATE INDEX history_ended ON history (ended_wall_us);"
+
+    "CREATE TABLE ledger ("
+    " day INTEGER NOT NULL," /* 20261130, local */
+    " user TEXT NOT NULL,"
+    " account TEXT NOT NULL,"
+    " profile TEXT NOT NULL," /* or "whole" */
+    " card TEXT NOT NULL,"    /* "gpu0" */
+    " parts INTEGER NOT NULL,"
+    " asked REAL NOT NULL,"
+    " held REAL NOT NULL,"
+    " compute REAL NOT NULL,"
+    " mem REAL NOT NULL,"
+    " seen REAL NOT NULL,"
+    " idle REAL NOT NULL,"
+    " PRIMARY KEY (day, user, account, profile, card)) STRICT;";
 
 const char *const store_migrations[] = { version_1 };
 const int store_version = sizeof store_migrations / sizeof *store_migrations;

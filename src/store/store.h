@@ -30,7 +30,8 @@
  *     DIR/backup/                 the last three from before a migration
  *
  * The rows: jobs.h (jobs, attempts, specs), cards.h (cards, slices),
- * journal.h (steps of plans), usage.h (decayed usage). Accounts and their
+ * journal.h (steps of plans), usage.h (decayed usage), ledger.h (what was
+ * handed out on each day, and the attempts that ended). Accounts and their
  * weights stand in divvy.yaml and nowhere else.
  */
 #ifndef DIVVY_STORE_STORE_H
