@@ -247,14 +247,19 @@ void layout_know_boards(struct inventory *inv)
 
 /* ---- check ---- */
 
-static void add_card(struct inventory *inv, const struct board *b)
+/* Room for so many cards more; each is some 17 KiB, so not one by one. */
+static void make_room(struct inventory *inv, size_t more)
 {
-    struct inventory_card *cards = mem_new((inv->card_count + 1) * sizeof *cards);
+    struct inventory_card *cards = mem_new((inv->card_count + more) * sizeof *cards);
     if (inv->card_count)
         memcpy(cards, inv->cards, inv->card_count * sizeof *cards);
     free(inv->cards);
     inv->cards = cards;
-    struct inventory_card *c = &cards[inv->card_count];
+}
+
+static void add_card(struct inventory *inv, const struct board *b)
+{
+    struct inventory_card *c = &inv->cards[inv->card_count];
     c->card.board = *b;
     c->card.ordinal = (uint32_t)inv->card_count++;
     c->card.mig_capable = b->activation != MIG_NONE;
@@ -277,6 +282,7 @@ static int add_boards(const struct session *s, const char *word, struct inventor
         return verb_usage(s, "%s", e.text);
     if (board_find(key, b, &e) < 0)
         return verb_usage(s, "%s", e.text);
+    make_room(inv, n);
     for (; n > 0; n--)
         add_card(inv, b);
     return STATUS_OK;
@@ -322,14 +328,24 @@ static bool may_be_for(const struct layout_wish *w, const struct card *c)
     return may && layout_wish_is_for(w, &c->board);
 }
 
+static bool has_profiles(const struct layout_wish *w, const struct board *b)
+{
+    bool other, all = true;
+    for (size_t i = 0; all && i < w->piece_count; i++)
+        all = layout_find_profile(b, w->pieces[i].profile, &other) != NULL;
+    return all;
+}
+
 static void try_board(const struct layout_wish *w, const struct inventory_card *c,
                       struct everywhere *ret)
 {
     AUTO(layout_change) struct layout_change ch = LAYOUT_CHANGE_INIT;
     if (!may_be_for(w, &c->card))
         return;
-    layout_plan(c, w, &ch);
     ret->tried++;
+    if (ret->not_there.len && !has_profiles(w, &c->card.board))
+        return; /* one such reason is enough; most boards are told apart by their profiles */
+    layout_plan(c, w, &ch);
     if (ch.verdict <= LAYOUT_TO_DO)
         text_addf(&ret->fits, "%s%s", ret->fits.len ? ", " : "", c->card.board.key);
     else if (ch.verdict < ret->best || !ret->not_there.len) {
@@ -346,6 +362,8 @@ static int add_all_boards(struct inventory *inv, struct err *e)
     AUTO(field_words) struct field_words keys = { .words = NULL };
     auto_free struct board *b = mem_new(sizeof *b);
     int r = board_keys(&keys, e);
+    if (r == 0)
+        make_room(inv, keys.count);
     for (size_t i = 0; r == 0 && i < keys.count; i++)
         if (board_find(keys.words[i], b, NULL) == 0)
             add_card(inv, b);

@@ -399,17 +399,27 @@ int board_read(const char *path, struct board *ret, struct err *e)
     return r < 0 ? r : read_root(t, ret, e);
 }
 
+/* Asked once: it cannot change, and reading all boards would ask for each. */
+static bool in_build_tree(void)
+{
+    static enum { NOT_ASKED = 0, INSIDE, OUTSIDE } where;
+    char self[4096];
+    if (where == NOT_ASKED) {
+        ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+        bool inside = n > 0 && text_starts((self[n] = '\0', self), DIVVY_BUILD_DIR "/");
+        where = inside ? INSIDE : OUTSIDE;
+    }
+    return where == INSIDE;
+}
+
 /* The source tree counts only for a program that stands in its build tree. */
 static char *search_path(void)
 {
     const char *env = getenv("DIVVY_BOARDS");
     if (env && *env)
         return text_dup(env);
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n > 0 && text_starts((self[n] = '\0', self), DIVVY_BUILD_DIR "/"))
-        return text_dup(DIVVY_SOURCE_BOARDS ":" DIVVY_INSTALLED_BOARDS);
-    return text_dup(DIVVY_INSTALLED_BOARDS);
+    return text_dup(in_build_tree() ? DIVVY_SOURCE_BOARDS ":" DIVVY_INSTALLED_BOARDS
+                                    : DIVVY_INSTALLED_BOARDS);
 }
 
 typedef int dir_fn(const char *dir, void *arg, struct err *e);
