@@ -241,7 +241,7 @@ class Box:
     """One folder with a machine and a Divvy in it."""
 
     def __init__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="dv-", dir="/tmp"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="dv-", dir=os.environ.get("DIVVY_TEST_DIR", "/tmp")))
         self.folder.chmod(0o755)
         (self.folder / "root").mkdir(mode=0o755)
         self.machine = Machine(self.folder / "sim")

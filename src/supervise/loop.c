@@ -1,11 +1,11 @@
 #include "supervise/loop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -14,7 +14,6 @@
 
 enum {
     FD_SIGNALS,
-    FD_FOLDER,
     FD_TIMER,
     FD_TREE,
     FD_OOM,
@@ -23,6 +22,8 @@ enum {
     FD_COUNT = FD_VISITS + VISITS_FDS
 };
 
+#define LOOK_MS 1000 /* so often for `stop`, where the kernel does not tell (no CONFIG_DNOTIFY) */
+
 static int open_signals(struct err *e)
 {
     sigset_t set;
@@ -30,33 +31,36 @@ static int open_signals(struct err *e)
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGIO);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd < 0 ? err_sys(e, "cannot make a signal descriptor") : fd;
 }
 
-static int open_folder(int dir, struct err *e)
+/*
+ * SIGIO for every change. Not inotify: a user has 128 of its instances
+ * (fs.inotify.max_user_instances), all supervisors are root, and the 129th job
+ * could not start.
+ */
+static bool watch_folder(int dir)
 {
-    auto_free char *path = text_fmt("/proc/self/fd/%d", dir);
-    auto_close int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (fd < 0 || inotify_add_watch(fd, path, IN_MOVED_TO) < 0)
-        return err_sys(e, "cannot watch the job's folder");
-    return take_fd(fd);
+    return fcntl(dir, F_SETOWN, getpid()) == 0 &&
+           fcntl(dir, F_NOTIFY, DN_CREATE | DN_RENAME | DN_MULTISHOT) == 0;
 }
 
 int loop_open(struct loop *l, int dir, struct err *e)
 {
     l->signals = open_signals(e);
-    l->folder = l->signals < 0 ? -1 : open_folder(dir, e);
-    if (l->folder < 0)
+    if (l->signals < 0)
         return -EMFILE;
+    l->watched = watch_folder(dir);
     l->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return l->timer < 0 ? err_sys(e, "cannot make a timer") : 0;
 }
 
 void loop_done(struct loop *l)
 {
-    const int fds[] = { l->signals, l->folder, l->timer };
-    for (size_t i = 0; i < 3; i++)
+    const int fds[] = { l->signals, l->timer };
+    for (size_t i = 0; i < 2; i++)
         if (fds[i] >= 0)
             (void)close(fds[i]); /* nothing was written to them */
     *l = (struct loop)LOOP_INIT;
@@ -77,20 +81,22 @@ static void drain(int fd)
         continue;
 }
 
-static void take_signals(struct attempt *a, int fd)
-{
-    struct signalfd_siginfo info;
-    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo != SIGCHLD)
-            attempt_begin_end(a, JOBDIR_STOP_OUTSIDE, SIGTERM);
-    attempt_reap(a);
-}
-
 static void look_for_stop(struct attempt *a)
 {
     enum jobdir_stop why = jobdir_read_stop(a->dir);
     if (why != JOBDIR_STOP_NONE)
         attempt_begin_end(a, why, SIGTERM);
+}
+
+static void take_signals(struct attempt *a, int fd)
+{
+    struct signalfd_siginfo info;
+    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo == SIGIO)
+            look_for_stop(a);
+        else if (info.ssi_signo != SIGCHLD)
+            attempt_begin_end(a, JOBDIR_STOP_OUTSIDE, SIGTERM);
+    attempt_reap(a);
 }
 
 /* Only to the tasks' own process groups, as a terminal would. */
@@ -119,7 +125,6 @@ static void take_attach(struct attempt *a, const struct pollfd *fds)
 static void fill_fds(const struct attempt *a, const struct loop *l, struct pollfd *fds)
 {
     fds[FD_SIGNALS] = (struct pollfd){ .fd = l->signals, .events = POLLIN };
-    fds[FD_FOLDER] = (struct pollfd){ .fd = l->folder, .events = POLLIN };
     fds[FD_TIMER] = (struct pollfd){ .fd = l->timer, .events = POLLIN };
     fds[FD_TREE] = (struct pollfd){ .fd = a->stage == STAGE_CLEARING ? a->tree.events : -1,
                                     .events = POLLPRI };
@@ -142,10 +147,8 @@ static void turn(struct attempt *a, const struct loop *l, const struct pollfd *f
         take_signals(a, l->signals);
         look_if_empty(a);
     }
-    if (fds[FD_FOLDER].revents) {
-        drain(l->folder);
+    if (!l->watched)
         look_for_stop(a);
-    }
     if (fds[FD_TIMER].revents)
         drain(l->timer);
     if (fds[FD_TREE].revents) {
@@ -169,7 +172,7 @@ void loop_run(const struct loop *l, struct attempt *a)
         struct pollfd fds[FD_COUNT];
         arm(l, attempt_deadline(a));
         fill_fds(a, l, fds);
-        if (poll(fds, FD_COUNT, -1) >= 0)
+        if (poll(fds, FD_COUNT, l->watched ? -1 : LOOK_MS) >= 0)
             turn(a, l, fds);
     }
 }

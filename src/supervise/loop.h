@@ -8,15 +8,16 @@
 #include "supervise/attempt.h"
 
 struct loop {
-    int signals, folder, timer;
+    int signals, timer;
+    bool watched; /* the kernel tells of `stop` */
 };
 
 #define LOOP_INIT                                                                                  \
     {                                                                                              \
-        .signals = -1, .folder = -1, .timer = -1                                                   \
+        .signals = -1, .timer = -1                                                                 \
     }
 
-/* Before anything is started: afterwards nothing of it can fail. SIGCHLD, SIGTERM, SIGINT are blocked. */
+/* Before anything is started: afterwards nothing of it can fail. SIGCHLD, SIGTERM, SIGINT, SIGIO are blocked. */
 int loop_open(struct loop *l, int dir, struct err *e);
 /* Turns until STAGE_OVER. */
 void loop_run(const struct loop *l, struct attempt *a);

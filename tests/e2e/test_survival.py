@@ -1,6 +1,6 @@
 """What a machine does to a Divvy that runs on it: its clock, its driver, its boots, its disk."""
+import ctypes
 import os
-import pathlib
 import shutil
 import signal
 import sqlite3
@@ -358,6 +358,29 @@ def test_a_store_that_was_cut_short(box, machine, size):
     said = box.divvy.said().splitlines()[-1]
     assert str(store) in said and "backup" in said, said
     assert store.read_bytes() == was
+
+
+# ---- what other programs use up ----
+
+def test_jobs_start_and_end_where_no_inotify_instance_is_left():
+    """A user has 128 of them, and every supervisor is root."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with World() as w:
+        w.start()
+        taken = []
+        try:
+            while (fd := libc.inotify_init1(os.O_CLOEXEC)) >= 0:
+                taken.append(fd)
+                assert len(taken) < 100_000, "there is no limit here"
+            w.reach(w.job("quick", "--slice", "1g.10gb"))
+            long = w.job("long", "--slice", "1g.10gb", body="sleep 600", states=["cancelled"])
+            w.reach(long, "running")
+            w.cancel(long)
+            w.settle()
+        finally:
+            for fd in taken:
+                os.close(fd)
+        assert w.stop() == []
 
 
 # ---- several at once ----
