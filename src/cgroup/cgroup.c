@@ -266,7 +266,12 @@ int cgroup_procs_fds(const struct cgroup *c, unsigned task, bool with_unified,
         if (!c->paths[h])
             continue;
         auto_free char *dir = control_task(c, (enum cgroup_hierarchy)h, task);
-        auto_free char *path = text_fmt("%s/cgroup.procs", dir);
+        /*
+         * By cgroup.procs the kernel moves all threads, and waits out a grace period of
+         * RCU first: 10 ms and more. A process of one thread needs neither.
+         */
+        const char *file = h == CGROUP_UNIFIED ? "cgroup.procs" : "tasks";
+        auto_free char *path = text_fmt("%s/%s", dir, file);
         int fd = open(path, O_WRONLY | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT)
             continue; /* nothing to limit there: the directory was never made */

@@ -152,7 +152,7 @@ int cgroup_enter_supervisor(const struct cgroup *c, struct err *e);
 int cgroup_task_fd(const struct cgroup *c, unsigned task, int *ret_fd, struct err *e);
 
 /*
- * Descriptors of task N's cgroup.procs to which a child writes "0" to enter:
+ * Descriptors of files of task N to which a child of one thread writes "0" to enter:
  * of all hierarchies, or only those that CLONE_INTO_CGROUP does not cover.
  * Close-on-exec; the caller closes. Returns how many.
  */
