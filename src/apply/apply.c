@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "apply/journal.h"
+#include "base/killpoint.h"
 #include "base/text.h"
 #include "model/fields.h"
 
@@ -246,11 +247,14 @@ int apply_run_with(struct apply *a, struct driver *d, struct journal *j, apply_b
         apply_begin(a);
         bool ask = before && a->state == APPLY_GOING && !a->reset_next;
         int result = ask ? before(a, s, arg, &failed) : 0;
+        KILLPOINT(APPLY_BEGUN);
         if (result >= 0)
             result = driver_step(d, s, &done, &failed);
+        KILLPOINT(APPLY_DONE);
         code = j ? journal_result(j, result, &done, failed.text, e) : 0;
         if (code < 0)
             return code;
+        KILLPOINT(APPLY_JOURNALED);
         apply_result(a, result, &done, failed.text);
     }
     if (a->state == APPLY_DONE)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/killpoint.h"
 #include "base/text.h"
 #include "model/fields.h"
 
@@ -69,6 +70,7 @@ int journal_create(const char *dir, const struct apply *a, struct journal **ret,
     if (code == 0)
         code = file_sync_dir(j->dir, e);
     if (code == 0) {
+        KILLPOINT(APPLY_PLANNED);
         *ret = j;
         return 0;
     }
@@ -197,10 +199,12 @@ int journal_resume(const char *dir, struct apply *ret_apply, struct journal **re
 int journal_finish(struct journal *j, struct err *e)
 {
     int code = 0;
+    KILLPOINT(APPLY_OVER);
     if (unlinkat(j->dir, JOURNAL_NAME, 0) < 0)
         code = err_sys(e, "cannot remove " JOURNAL_NAME);
     if (code == 0)
         code = file_sync_dir(j->dir, e);
+    KILLPOINT(APPLY_CLOSED);
     journal_close(j);
     return code;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/killpoint.h"
 #include "model/fields.h"
 
 #define REBOOT_NAME "reboot.json"
@@ -62,7 +63,9 @@ int reboot_save(const char *dir, const struct reboot *r, struct err *e)
     auto_free char *data = json_dumps(j, JSON_INDENT(2));
     if (!data)
         abort(); /* out of memory: as in base/text.h */
-    return file_replace(dirfd, REBOOT_NAME, data, strlen(data), 0600, e);
+    int code = file_replace(dirfd, REBOOT_NAME, data, strlen(data), 0600, e);
+    KILLPOINT(APPLY_ASIDE);
+    return code;
 }
 
 void reboot_add(struct reboot *r, const struct plan *aside)

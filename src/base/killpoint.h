@@ -64,7 +64,15 @@
     X(SUPERVISE_STARTED) /* `started` is on disk; the tasks wait */                                \
     X(SUPERVISE_LETGO)   /* the tasks run */                                                       \
     X(SUPERVISE_OVER)    /* nothing lives; `exit` is not written */                                \
-    X(SUPERVISE_EXIT)    /* `exit` is on disk */
+    X(SUPERVISE_EXIT)    /* `exit` is on disk */                                                   \
+    /* a change without divvyd: tests/e2e/test_layout_kill.py kills at these */                    \
+    X(APPLY_PLANNED)     /* the journal has the plan, nothing is begun */                          \
+    X(APPLY_BEGUN)       /* journaled as begun, not done */                                        \
+    X(APPLY_DONE)        /* done, and not journaled as done */                                     \
+    X(APPLY_JOURNALED)   /* done and journaled */                                                  \
+    X(APPLY_ASIDE)       /* what waits for a reboot is on disk; the journal is there, too */       \
+    X(APPLY_OVER)        /* all is done; the journal is there */                                   \
+    X(APPLY_CLOSED)      /* the journal is gone, and nobody was told */
 /* clang-format on */
 
 enum killpoint {

@@ -1,5 +1,6 @@
 """Layouts: from a file to the cards and back, without a daemon."""
 import fcntl
+import itertools
 import json
 import os
 import shutil
@@ -302,6 +303,78 @@ def modes(box):
 
 
 @pytest.mark.smoke
+def test_one_card_is_reset_and_a_job_on_the_other_sees_nothing(box, machine):
+    apply(box, "cards:\n- {card: gpu0, slices: [3g.40gb@4]}\n")
+    machine.sim("fault", "gpu1", "reset-required")
+    reset, told = counting_reset(box)
+    before = slices(box)
+    probe = hold(box, before["gpu0/3g.40gb@4"])
+    try:
+        apply(box, "cards:\n- {card: gpu1, slices: {1g.10gb: 7}}\n", env=reset)
+        assert before.items() <= slices(box).items() and len(slices(box)) == 8
+        assert told.read_text().split() == [box.divvy.json("gpus")["cards"][1]["uuid"]]
+        assert probe.poll() is None
+    finally:
+        end(probe)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("wish, expected", [
+    (["3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"],
+     ["gpu0/1g.10gb@2", "gpu0/1g.10gb@3", "gpu0/2g.20gb@0", "gpu0/3g.40gb@4"]),
+    (["3g.40gb", "4g.40gb"], ["gpu0/3g.40gb@4", "gpu0/4g.40gb@0"]),
+])
+def test_the_order_of_a_wish_means_nothing(box, machine, wish, expected):
+    """Each creation that the driver refuses would end the change; so none is refused."""
+    for order in sorted(set(itertools.permutations(wish))):
+        apply(box, "cards:\n- {card: gpu0, slices: []}\n")
+        apply(box, "cards:\n- {card: gpu0, slices: [%s]}\n" % ", ".join(order))
+        assert places(box) == expected, order
+
+
+def test_more_than_there_is_is_refused_by_arithmetic(box):
+    box.machine.up("a100-40gb")
+    apply(box, "cards:\n- {card: gpu0, slices: [1g.5gb@0, 3g.20gb@4]}\n")
+    before = slices(box)
+    done = apply(box, "cards:\n- {card: gpu0, slices: {1g.10gb: 4, 1g.5gb: 3}}\n",
+                 status=IMPOSSIBLE)
+    assert "needs 11 of 8 memory units" in done.stdout and "nothing was changed" in done.stderr
+    assert slices(box) == before
+    apply(box, "cards:\n- {card: gpu0, slices: {1g.10gb: 3, 1g.5gb: 2}}\n", "--allow-move-idle")
+    assert sorted(place.split("@")[0] for place in places(box)) == (
+        ["gpu0/1g.10gb"] * 3 + ["gpu0/1g.5gb"] * 2)
+
+
+def cuttable_boards():
+    shown = subprocess.run([harness.PROGRAMS / "divvy-sim", "boards", "--json"], text=True,
+                           stdout=subprocess.PIPE, check=True).stdout
+    return [board["board"] for board in json.loads(shown) if board["mig"]]
+
+
+def test_full_cards_of_every_board_are_read_back_as_they_were_asked_for(box):
+    """Through the driver's door: the most slices, and two halves; and back again exactly."""
+    boards = cuttable_boards()
+    assert len(boards) > 10
+    for board in boards:
+        box.machine.down()
+        box.machine.up(board)
+        labels = json.loads(box.divvy.run("mig-parted", "generate-config", "-o", "json").stdout)[
+            "mig-configs"]
+        wishes = [label[0]["mig-devices"] for name, label in labels.items()
+                  if name.startswith("all-") and label[0].get("mig-devices")]
+        most = max(wishes, key=lambda wish: sum(wish.values()))
+        for wish in (most, labels["all-balanced"][0]["mig-devices"]):
+            apply(box, "cards:\n- {card: gpu0, slices: %s}\n" % json.dumps(wish),
+                  "--allow-move-idle")
+            got = [place.split("/")[1].split("@")[0] for place in places(box)]
+            assert {name: got.count(name) for name in got} == wish, board
+            exported = box.divvy.run("layout", "export").stdout
+            before = slices(box)
+            apply(box, "cards:\n- {card: gpu0, mode: whole}\n")
+            apply(box, exported)
+            assert slices(box) == before, board
+
+
 def test_where_no_reset_works_a_reboot_is_asked_for_once(box, machine):
     """A guest's card: the mode is stored, the other card is done, and the rest follows."""
     machine.sim("fault", "gpu0", "passthrough")
