@@ -122,22 +122,24 @@ static int read_parameters(const struct parameter *table, const struct api_param
     return 0;
 }
 
+static int read_name(const char *value, const char *what, char *ret, size_t size, struct err *e)
+{
+    if (strlen(value) >= size)
+        return err_set(e, -EINVAL, "%s: '%.40s…' is too long for a name", what, value);
+    memcpy(ret, value, strlen(value) + 1);
+    return 0;
+}
+
 static int filter_user(const char *value, void *ret, struct err *e)
 {
     struct job_filter *f = ret;
-    if (strlen(value) >= sizeof f->user)
-        return err_set(e, -EINVAL, "user: '%.40s…' is too long for a user's name", value);
-    memcpy(f->user, value, strlen(value) + 1);
-    return 0;
+    return read_name(value, "user", f->user, sizeof f->user, e);
 }
 
 static int filter_account(const char *value, void *ret, struct err *e)
 {
     struct job_filter *f = ret;
-    if (strlen(value) >= sizeof f->account)
-        return err_set(e, -EINVAL, "account: '%.40s…' is too long for an account's name", value);
-    memcpy(f->account, value, strlen(value) + 1);
-    return 0;
+    return read_name(value, "account", f->account, sizeof f->account, e);
 }
 
 static int filter_uid(const char *value, void *ret, struct err *e)
@@ -216,19 +218,13 @@ int api_read_filter(const struct api_parameter *p, size_t n, struct job_filter *
 static int history_user(const char *value, void *ret, struct err *e)
 {
     struct history_filter *f = ret;
-    if (strlen(value) >= sizeof f->user)
-        return err_set(e, -EINVAL, "user: '%.40s…' is too long for a user's name", value);
-    memcpy(f->user, value, strlen(value) + 1);
-    return 0;
+    return read_name(value, "user", f->user, sizeof f->user, e);
 }
 
 static int history_account(const char *value, void *ret, struct err *e)
 {
     struct history_filter *f = ret;
-    if (strlen(value) >= sizeof f->account)
-        return err_set(e, -EINVAL, "account: '%.40s…' is too long for an account's name", value);
-    memcpy(f->account, value, strlen(value) + 1);
-    return 0;
+    return read_name(value, "account", f->account, sizeof f->account, e);
 }
 
 static int read_time(const char *value, const char *what, int64_t *ret, struct err *e)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/period.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 
@@ -12,7 +13,7 @@
 
 struct history_call {
     struct history_filter filter;
-    int32_t from, to; /* days; 0: not given */
+    struct period period;
     bool csv;
 };
 
@@ -25,18 +26,10 @@ static const struct argp_option options[] = {
     { "mine", 'M', NULL, 0, "only your own", 1 },
     { "user", 'u', "NAME", 0, "only this user's", 1 },
     { "account", 'A', "NAME", 0, "only this account's", 1 },
-    { "month", 'm', "YYYY-MM", 0, "of this month", 1 },
-    { "from", 'f', "DAY", 0, "from this day on (2026-11-30)", 1 },
-    { "to", 't', "DAY", 0, "up to the end of this day", 1 },
+    PERIOD_OPTIONS,
     { "csv", 'c', NULL, 0, "comma-separated, with a line of names", 1 },
     { 0 },
 };
-
-static void must(int r, const struct err *e)
-{
-    if (r < 0)
-        verb_refuse("%s", e->text);
-}
 
 static void take_own_name(struct history_call *c)
 {
@@ -48,7 +41,8 @@ static void take_own_name(struct history_call *c)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct history_call *c = state->input;
-    struct err e = ERR_INIT;
+    if (period_parse(key, arg, &c->period))
+        return 0;
     switch (key) {
     case 'M':
         take_own_name(c);
@@ -58,16 +52,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'A':
         verb_take_name(c->filter.account, sizeof c->filter.account, arg);
-        return 0;
-    case 'm':
-        must(month_parse(arg, &c->from, &c->to, &e), &e);
-        return 0;
-    case 'f':
-        must(day_parse(arg, "--from", &c->from, &e), &e);
-        return 0;
-    case 't':
-        must(day_parse(arg, "--to", &c->to, &e), &e);
-        c->to = day_next(c->to);
         return 0;
     case 'c':
         c->csv = true;
@@ -218,7 +202,7 @@ static int print(struct session *s, json_t *list, bool csv)
 
 int verb_history(struct session *s, int argc, char **argv)
 {
-    struct history_call call = { .from = 0 };
+    struct history_call call = { .csv = false };
     struct verb_words words = { .options = options, .parser = parse, .doc = doc };
     struct err e = ERR_INIT;
     int status = STATUS_OK;
@@ -226,11 +210,13 @@ int verb_history(struct session *s, int argc, char **argv)
     verb_parse(s, &words, argc, argv, &call);
     if (call.csv && s->json)
         return verb_usage(s, "--csv and --json contradict each other");
-    call.filter.from_wall_us =
-        call.from ? day_begin(call.from) : clock_now().wall_us - 7 * CLOCK_DAY;
-    call.filter.to_wall_us = call.to ? day_begin(call.to) : INT64_MAX;
-    if (call.filter.to_wall_us <= call.filter.from_wall_us)
+    /* A period of days is cut at midnight; without one, the last seven days up to this moment. */
+    bool days = call.period.by_month || call.period.by_day;
+    if (!period_settle(&call.period, 19700101, 99991231))
         return verb_usage(s, "--to is before --from");
+    call.filter.from_wall_us =
+        days ? day_begin(call.period.from_day) : clock_now().wall_us - 7 * CLOCK_DAY;
+    call.filter.to_wall_us = days ? day_begin(call.period.to_day) : INT64_MAX;
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (!c)
         return status;

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "cli/period.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 
@@ -8,8 +9,8 @@
 
 struct usage_call {
     struct ledger ledger;
-    int32_t from, to; /* 0: not given */
-    bool month, csv;
+    struct period period;
+    bool csv;
 };
 
 static const char doc[] =
@@ -20,36 +21,21 @@ static const char doc[] =
 
 static const struct argp_option options[] = {
     { "by", 'b', "WHAT", 0, "a line for each user, account, profile or card", 1 },
-    { "month", 'm', "YYYY-MM", 0, "this month", 1 },
-    { "from", 'f', "DAY", 0, "from this day on (2026-11-30)", 1 },
-    { "to", 't', "DAY", 0, "up to the end of this day", 1 },
+    PERIOD_OPTIONS,
     { "csv", 'c', NULL, 0, "comma-separated, with a line of names", 1 },
     { 0 },
 };
-
-static void must(int r, const struct err *e)
-{
-    if (r < 0)
-        verb_refuse("%s", e->text);
-}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct usage_call *c = state->input;
     struct err e = ERR_INIT;
+    if (period_parse(key, arg, &c->period))
+        return 0;
     switch (key) {
     case 'b':
-        must(ledger_by_parse(arg, &c->ledger.by, &e), &e);
-        return 0;
-    case 'm':
-        must(month_parse(arg, &c->ledger.from_day, &c->ledger.to_day, &e), &e);
-        c->month = true;
-        return 0;
-    case 'f':
-        must(day_parse(arg, "--from", &c->from, &e), &e);
-        return 0;
-    case 't':
-        must(day_parse(arg, "--to", &c->to, &e), &e);
+        if (ledger_by_parse(arg, &c->ledger.by, &e) < 0)
+            verb_refuse("%s", e.text);
         return 0;
     case 'c':
         c->csv = true;
@@ -57,20 +43,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
-}
-
-/* False: the days contradict each other. */
-static bool choose_days(struct usage_call *c)
-{
-    struct ledger *l = &c->ledger;
-    int32_t today = day_of(clock_now().wall_us);
-    if (c->month && (c->from || c->to))
-        return false;
-    if (!c->month) {
-        l->from_day = c->from ? c->from : today / 100 * 100 + 1;
-        l->to_day = day_next(c->to ? c->to : today);
-    }
-    return l->to_day > l->from_day;
 }
 
 static const char *title(enum ledger_by by)
@@ -152,9 +124,11 @@ int verb_usage_of(struct session *s, int argc, char **argv)
     verb_parse(s, &words, argc, argv, &call);
     if (call.csv && s->json)
         return verb_usage(s, "--csv and --json contradict each other");
-    if (!choose_days(&call))
-        return verb_usage(s, call.month ? "--month says all; leave --from and --to out"
-                                        : "--to is before --from");
+    int32_t today = day_of(clock_now().wall_us);
+    if (!period_settle(&call.period, today / 100 * 100 + 1, day_next(today)))
+        return verb_usage(s, "--to is before --from");
+    call.ledger.from_day = call.period.from_day;
+    call.ledger.to_day = call.period.to_day;
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (!c)
         return status;
