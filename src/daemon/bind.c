@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include "base/log.h"
 #include "driver/node.h"
 
-#define LIST_MAX 8192
 #define MINORS_MAX (4 * 1024 * 1024)
 
 static void add_env(struct jobdir_task *t, const char *name, const char *value)
@@ -175,77 +173,6 @@ static void drop_env(char **env, const char *name)
         env[kept] = NULL;
 }
 
-/* CPUs in the kernel's list form, "0-7,16", added to `ret`. */
-static void read_cpulist(const char *list, cpu_set_t *ret)
-{
-    for (const char *p = list; *p >= '0' && *p <= '9';) {
-        char *end = NULL;
-        unsigned long first = strtoul(p, &end, 10);
-        unsigned long last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
-        for (unsigned long cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++)
-            CPU_SET(cpu, ret);
-        p = *end == ',' ? end + 1 : "";
-    }
-}
-
-static char *write_cpulist(const cpu_set_t *set)
-{
-    AUTO(text) struct text t = TEXT_INIT;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, set))
-            text_addf(&t, "%s%zu", t.len ? "," : "", cpu);
-    return text_take(&t);
-}
-
-/* NVML writes eight digits of domain and capitals, sysfs four and small letters. */
-static char *near_path(const char *bus_id)
-{
-    const char *colon = strchr(bus_id, ':');
-    size_t domain = colon ? (size_t)(colon - bus_id) : 0;
-    char *path = text_fmt("/sys/bus/pci/devices/%s/local_cpulist",
-                          domain > 4 ? bus_id + domain - 4 : bus_id);
-    for (char *p = path; *p; p++)
-        if (*p >= 'A' && *p <= 'F')
-            *p = (char)(*p - 'A' + 'a');
-    return path;
-}
-
-/*
- * The CPUs that sysfs says are near the task's cards, as far as they are ours;
- * NULL where nothing is said, or where they are fewer than the task may use.
- */
-static char *cpus_near(struct daemon *d, const struct place *p, uint32_t task, uint32_t cpu_milli)
-{
-    cpu_set_t near, ours, both;
-    CPU_ZERO(&near);
-    for (size_t i = 0; i < p->count; i++) {
-        const struct card_memory *m = cards_find(d, p->items[i].card_uuid);
-        auto_free char *list = NULL;
-        if (p->items[i].task != task || !m || !m->seen)
-            continue;
-        auto_free char *below = near_path(m->last.bus_id);
-        auto_free char *path = file_under(d->paths.driver_root, below);
-        if (file_read(AT_FDCWD, path, LIST_MAX, &list, NULL, NULL) == 0)
-            read_cpulist(list, &near);
-    }
-    if (sched_getaffinity(0, sizeof ours, &ours) < 0)
-        return NULL;
-    CPU_AND(&both, &near, &ours);
-    if (CPU_EQUAL(&both, &ours) || (uint64_t)CPU_COUNT(&both) * 1000 < cpu_milli)
-        return NULL;
-    return write_cpulist(&both);
-}
-
-static void limit_task(struct daemon *d, struct jobdir_spec *s, uint32_t task,
-                       const struct place *p)
-{
-    struct jobdir_limits *l = &s->tasks[task].limits;
-    l->mem_bytes = s->job.mem_bytes;
-    l->cpu_milli = s->job.cpu_milli;
-    if (l->cpu_milli)
-        l->cpus = cpus_near(d, p, task, l->cpu_milli);
-}
-
 int bind_tasks(struct daemon *d, const struct job *j, struct jobdir_spec *s, struct err *e)
 {
     uint32_t tasks = request_tasks(&j->request);
@@ -255,7 +182,7 @@ int bind_tasks(struct daemon *d, const struct job *j, struct jobdir_spec *s, str
     for (uint32_t i = 0; i < tasks; i++) {
         (void)jobdir_spec_add_task(s); /* reached by index: additions move them */
         tell_task(d, j, s, i);
-        limit_task(d, s, i, &j->attempt->place);
+        limits_bind(d, s, i, &j->attempt->place);
         int r = grant_task(d, s, i, &j->attempt->place, e);
         if (r < 0)
             return r;

@@ -21,6 +21,7 @@
  *     units.c     supervisors started by the service manager
  *     tidy.c      what an owner left on a card, before the next one comes
  *     bind.c      what a task is told and may open
+ *     limits.c    what a task may use beside its card
  *     container.c what a job in a container needs, and the CDI specification
  *     accounts.c  who may charge whom
  *     answers.c   what the API is told
@@ -356,6 +357,10 @@ int attempt_remove_files(struct daemon *d, uint64_t job_id, uint32_t attempt, st
 /* ---- bind.c ---- */
 /* Fills tasks, environment and devices of `spec` from its place. */
 int bind_tasks(struct daemon *d, const struct job *j, struct jobdir_spec *spec, struct err *e);
+
+/* ---- limits.c ---- */
+/* Fills the limits of one task of `spec` from its place. */
+void limits_bind(struct daemon *d, struct jobdir_spec *s, uint32_t task, const struct place *p);
 
 /* ---- container.c ---- */
 /* Can a container be run at all for this user? -ENOENT, -EPERM with a sentence. */
