@@ -225,6 +225,14 @@ static void rows_limits(struct table *t, const struct job_view *v)
         auto_free char *cpus = text_fmt("%g CPUs", v->cpu_milli / 1000.0);
         add_limit(&limits, v, cpus, JOB_ENFORCES_CPU);
     }
+    if (v->cpus && v->enforced >= 0) {
+        auto_free char *near = text_fmt("CPUs %s", v->cpus);
+        add_limit(&limits, v, near, JOB_ENFORCES_CPUS);
+    }
+    if (v->pids && v->enforced >= 0) {
+        auto_free char *pids = text_fmt("%u processes", (unsigned)v->pids);
+        add_limit(&limits, v, pids, JOB_ENFORCES_PIDS);
+    }
     if (limits.len && v->tasks > 1)
         text_add(&limits, " for each task");
     row(t, "may use", limits.buf);
@@ -241,7 +249,11 @@ static void rows_where(struct table *t, const struct job_view *v)
             text_addf(&words, "  task %u", p->task);
         row(t, i ? "" : "place", words.buf);
     }
-    row(t, "isolation", v->isolation);
+    if (v->isolation) {
+        auto_free char *words = text_fmt("%s%s%s", v->isolation, v->isolation_why ? ": " : "",
+                                         v->isolation_why ? v->isolation_why : "");
+        row(t, "isolation", words);
+    }
 }
 
 static void rows_times(struct table *t, const struct job_view *v, int64_t now_wall_us)

@@ -33,6 +33,7 @@ void divvyd_config_init(struct divvyd_config *c)
         .operators = text_dup("divvy"),
         .cdi = text_dup("off"),
         .isolation = GATE_AUTO,
+        .task_limits = { .pids_max = CONFIG_PIDS_DEFAULT },
         .launch = LAUNCH_AUTO,
         .log_level = LOG_NOTE,
         .default_pool = POOL_OFF,
@@ -137,6 +138,39 @@ static int read_either(const struct yaml_node *n, const struct field *f, void *p
     return r;
 }
 
+static const struct field_choice share_words[] = { { "auto", TASK_LIMIT_AUTO },
+                                                   { "share", TASK_LIMIT_SHARE },
+                                                   { "none", TASK_LIMIT_NONE },
+                                                   { NULL } };
+static const struct field_choice near_words[] = {
+    { "auto", TASK_LIMIT_AUTO }, { "near", TASK_LIMIT_SHARE }, { "none", TASK_LIMIT_NONE }, { NULL }
+};
+
+/* "auto", "none" or a number. Its place is the whole of task_limits. */
+static int read_pids(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    static const struct field number = { .max = 4194304, .min = 16 };
+    struct config_task_limits *l = place;
+    if (n->kind == YAML_IS_SCALAR &&
+        (strcmp(n->text, "auto") == 0 || strcmp(n->text, "none") == 0)) {
+        l->pids = strcmp(n->text, "none") == 0 ? TASK_LIMIT_NONE : TASK_LIMIT_AUTO;
+        return 0;
+    }
+    (void)f;
+    l->pids = TASK_LIMIT_SHARE;
+    return field_u32(n, &number, &l->pids_max, e);
+}
+
+static const struct field task_limits_fields[] = {
+    { "memory", field_choice_word, offsetof(struct config_task_limits, memory),
+      .choices = share_words },
+    { "cpu", field_choice_word, offsetof(struct config_task_limits, cpu), .choices = share_words },
+    { "cpuset", field_choice_word, offsetof(struct config_task_limits, cpuset),
+      .choices = near_words },
+    { "pids", read_pids, 0 },
+    { NULL },
+};
+
 static const struct field between_fields[] = {
     { "settings", read_either, offsetof(struct config_between, keep_settings),
       .choices = settings_words },
@@ -156,6 +190,7 @@ static const struct field config_fields[] = {
     { "prolog_time", field_duration, AT(prolog_time_us) },
     { "operators", field_string, AT(operators) },
     { "isolation", field_choice_word, AT(isolation), .choices = isolations },
+    { "task_limits", field_map, AT(task_limits), .sub = task_limits_fields },
     { "between_owners", field_map, AT(between), .sub = between_fields },
     { "launch", field_choice_word, AT(launch), .choices = launches },
     { "log_level", field_choice_word, AT(log_level), .choices = levels },

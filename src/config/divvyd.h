@@ -34,6 +34,22 @@ enum config_launch {
     LAUNCH_DIRECT, /* divvyd itself */
 };
 
+/* A limit of a task that asked for none of its own. */
+enum config_limit {
+    TASK_LIMIT_AUTO = 0, /* as TASK_LIMIT_SHARE where it costs nothing: on cgroup v2 */
+    TASK_LIMIT_SHARE,    /* in proportion to its part of a card; CPUs: those near its card */
+    TASK_LIMIT_NONE,
+};
+
+#define CONFIG_PIDS_DEFAULT 16384u
+
+/* divvy.yaml's task_limits. */
+struct config_task_limits {
+    int memory, cpu, cpuset; /* enum config_limit */
+    int pids;                /* the same; TASK_LIMIT_SHARE: pids_max, whatever its part */
+    uint32_t pids_max;
+};
+
 /* What is done between two owners of a card; divvy.yaml's between_owners. */
 struct config_between {
     bool keep_settings; /* compute mode and clocks stay as the last one left them */
@@ -57,6 +73,7 @@ struct divvyd_config {
     char *operators;        /* Unix group that may do everything; default "divvy" */
     int isolation;          /* enum config_gate */
     struct config_between between;
+    struct config_task_limits task_limits;
     int launch;              /* enum config_launch */
     int log_level;           /* enum log_level; default LOG_NOTE */
     int default_pool;        /* enum card_pool; default POOL_OFF */

@@ -264,6 +264,13 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
         v->exit = a->exit;
         v->enforced = a->isolation[0] ? a->enforced : -1;
         v->isolation = a->isolation[0] ? a->isolation : NULL;
+        /* Where it was never tried, the supervisor knows no more than that. */
+        bool untried = a->isolation_why && d->isolation == ISOLATION_NONE;
+        v->isolation_why = untried ? d->isolation_why : a->isolation_why;
+        v->mem_bytes = a->mem_bytes;
+        v->cpu_milli = a->cpu_milli;
+        v->pids = a->pids;
+        v->cpus = a->cpus;
     }
     if (j->state == JOB_PENDING && explain)
         v->reason = waits_for(d, j, &v->expected_start_wall_us, 0);
@@ -327,8 +334,10 @@ static int add_spec(struct daemon *d, uint64_t id, struct job_view *v, struct er
     v->output = d->view_spec.output;
     v->script = d->view_spec.script;
     v->attached = d->view_spec.attached;
-    v->mem_bytes = d->view_spec.mem_bytes;
-    v->cpu_milli = d->view_spec.cpu_milli;
+    if (d->view_spec.mem_bytes)
+        v->mem_bytes = d->view_spec.mem_bytes;
+    if (d->view_spec.cpu_milli)
+        v->cpu_milli = d->view_spec.cpu_milli;
     return 0;
 }
 

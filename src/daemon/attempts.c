@@ -57,6 +57,8 @@ void attempt_free(struct job *j)
     a->watch = sd_event_source_disable_unref(a->watch);
     apply_done(&a->cut.apply);
     place_done(&a->place);
+    free(a->cpus);
+    free(a->isolation_why);
     free(a);
     j->attempt = NULL;
 }
@@ -321,6 +323,17 @@ static int enforced_limits(const struct jobdir_started *s)
     return all;
 }
 
+static void take_limits(struct attempt *a, const struct jobdir_started *s)
+{
+    a->enforced = enforced_limits(s);
+    if (!s->task_count)
+        return;
+    a->mem_bytes = s->tasks[0].mem_bytes;
+    a->cpu_milli = s->tasks[0].cpu_milli;
+    a->pids = s->tasks[0].pids;
+    a->cpus = s->tasks[0].cpus[0] ? text_dup(s->tasks[0].cpus) : NULL;
+}
+
 static void take_started(struct job *j, int dir)
 {
     struct err e = ERR_INIT;
@@ -334,7 +347,9 @@ static void take_started(struct job *j, int dir)
     a->started_boot_us = this_boot ? s.boot_us : 0;
     a->started_wall_us = s.wall_us;
     memcpy(a->isolation, s.isolation, sizeof a->isolation);
-    a->enforced = enforced_limits(&s);
+    if (s.isolation_reason[0])
+        a->isolation_why = text_dup(s.isolation_reason);
+    take_limits(a, &s);
     struct now at = { .boot_us = a->started_boot_us, .wall_us = s.wall_us };
     if (j->state == JOB_STARTING && turn_write(d) &&
         store_attempt_started(d->store, j->id, a->number, at, &e) < 0)

@@ -81,16 +81,16 @@ struct card_memory {
     int64_t restore_boot_us;    /* `act` was asked to set its settings back then; 0: it is not */
     struct card_lock lock;      /* held while the card is in pool queue */
     char lock_trouble[160];     /* why it is not held; "" */
-    char *layout;                    /* the slices that it is to keep (keeps.c); NULL: none */
-    bool seek;                       /* it may not have them: they are to be looked for */
-    int64_t seek_boot_us;            /* since when */
-    bool given_up;                   /* they were not to be had back in time */
-    bool was_away;                   /* the card did not answer in the snapshot before */
+    char *layout;               /* the slices that it is to keep (keeps.c); NULL: none */
+    bool seek;                  /* it may not have them: they are to be looked for */
+    int64_t seek_boot_us;       /* since when */
+    bool given_up;              /* they were not to be had back in time */
+    bool was_away;              /* the card did not answer in the snapshot before */
     char seek_trouble[ERR_TEXT_MAX]; /* why it has not got them back; "" */
     json_t *identities; /* slices whose UUID changed when they were made again; or NULL */
     struct board *file; /* its board's file, once it was looked for; or NULL */
     bool file_sought;
-    enum card_health told;      /* what the log said of it last; CARD_OK at first */
+    enum card_health told; /* what the log said of it last; CARD_OK at first */
 };
 
 /* A plan on its way through `act`. */
@@ -122,7 +122,11 @@ struct attempt {
     pid_t supervisor;          /* 0: not known */
     char isolation[16];        /* "" until it started */
     int enforced;              /* enum job_enforced: limits that hold for every task */
-    sd_event_source *watch;    /* inotify on its folder */
+    uint64_t mem_bytes;        /* and how much that is of the first; 0: none, or not held */
+    uint32_t cpu_milli, pids;
+    char *cpus;             /* owned, or NULL */
+    char *isolation_why;    /* the same: why its isolation is none */
+    sd_event_source *watch; /* inotify on its folder */
     /* Whether what it holds is used: see idle.c. */
     int64_t looked_boot_us;            /* of the snapshot counted last; 0: none */
     int64_t used_boot_us;              /* when a process was last seen on it; 0: never */

@@ -5,10 +5,13 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
 #define LIST_MAX 8192
+#define KEPT_PERCENT 95u /* of the memory, for jobs */
+#define LEAST_BYTES (UINT64_C(1) << 30)
 
 /* CPUs in the kernel's list form, "0-7,16", added to `ret`. */
 static void read_cpulist(const char *list, cpu_set_t *ret)
@@ -66,9 +69,76 @@ static char *cpus_near(struct daemon *d, const struct place *p, uint32_t task, u
     if (sched_getaffinity(0, sizeof ours, &ours) < 0)
         return NULL;
     CPU_AND(&both, &near, &ours);
-    if (CPU_EQUAL(&both, &ours) || (uint64_t)CPU_COUNT(&both) * 1000 < cpu_milli)
+    if (CPU_EQUAL(&both, &ours) || !CPU_COUNT(&both) ||
+        (uint64_t)CPU_COUNT(&both) * 1000 < cpu_milli)
         return NULL;
     return write_cpulist(&both);
+}
+
+/* What a task has of all cards of the machine together, in ppm of one card. */
+static uint64_t part_ppm(const struct place *p, uint32_t task, bool memory)
+{
+    uint64_t ppm = 0;
+    for (size_t i = 0; i < p->count; i++)
+        if (p->items[i].task == task)
+            ppm += memory ? p->items[i].mem_ppm : p->items[i].compute_ppm;
+    return ppm;
+}
+
+static uint64_t share_of(uint64_t whole, uint64_t ppm, size_t cards)
+{
+    return cards ? (uint64_t)((double)whole * (double)ppm / 1e6 / (double)cards) : 0;
+}
+
+static size_t cards_here(const struct daemon *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->card_count; i++)
+        n += d->cards[i]->present;
+    return n;
+}
+
+/* A part of it stays the system's. */
+static uint64_t memory_to_share(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (uint64_t)pages / 100 * KEPT_PERCENT * (uint64_t)size : 0;
+}
+
+static uint64_t cpus_to_share(void)
+{
+    cpu_set_t ours;
+    return sched_getaffinity(0, sizeof ours, &ours) < 0 ? 0 : (uint64_t)CPU_COUNT(&ours);
+}
+
+/* Each v1 controller costs a start some 10 ms (cgroup.h): there only where that is wanted. */
+static bool wants(const struct daemon *d, int limit)
+{
+    return limit == TASK_LIMIT_SHARE ||
+           (limit == TASK_LIMIT_AUTO && d->cgroup_host.kind == CGROUP_V2);
+}
+
+static uint64_t at_least(uint64_t n, uint64_t least)
+{
+    return n < least ? least : n;
+}
+
+/* For what was not asked; a job without a card has no share to measure by. */
+static void fill_shares(struct daemon *d, struct jobdir_limits *l, uint32_t task,
+                        const struct place *p)
+{
+    const struct config_task_limits *c = &d->config.task_limits;
+    uint64_t memory = share_of(memory_to_share(), part_ppm(p, task, true), cards_here(d));
+    uint64_t milli = share_of(cpus_to_share() * 1000, part_ppm(p, task, false), cards_here(d));
+    if (memory && !l->mem_bytes && wants(d, c->memory))
+        l->mem_bytes = at_least(memory, LEAST_BYTES);
+    if (milli && !l->cpu_milli && wants(d, c->cpu))
+        l->cpu_milli = (uint32_t)at_least(milli, 1000);
+    if (!l->cpus && wants(d, c->cpuset))
+        l->cpus = cpus_near(d, p, task, l->cpu_milli);
+    if (wants(d, c->pids))
+        l->pids = c->pids_max;
 }
 
 void limits_bind(struct daemon *d, struct jobdir_spec *s, uint32_t task, const struct place *p)
@@ -76,6 +146,8 @@ void limits_bind(struct daemon *d, struct jobdir_spec *s, uint32_t task, const s
     struct jobdir_limits *l = &s->tasks[task].limits;
     l->mem_bytes = s->job.mem_bytes;
     l->cpu_milli = s->job.cpu_milli;
-    if (l->cpu_milli)
+    if (l->cpu_milli && d->config.task_limits.cpuset != TASK_LIMIT_NONE)
         l->cpus = cpus_near(d, p, task, l->cpu_milli);
+    if (d->cgroup_root[0])
+        fill_shares(d, l, task, p);
 }

@@ -101,6 +101,9 @@ struct jobdir_process {
 struct jobdir_started_task {
     struct jobdir_process process;
     bool memory_enforced, cpu_enforced, cpus_enforced, pids_enforced;
+    uint64_t mem_bytes; /* the limits that are, 0 or "" where none is or it is not enforced */
+    uint32_t cpu_milli, pids;
+    char cpus[JOBDIR_TEXT_MAX]; /* a longer list is left out */
 };
 
 struct jobdir_started {

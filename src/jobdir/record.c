@@ -43,6 +43,10 @@ static json_t *started_task_to_json(const struct jobdir_started_task *t)
     json_put_bool(j, "cpu_enforced", t->cpu_enforced);
     json_put_bool(j, "cpus_enforced", t->cpus_enforced);
     json_put_bool(j, "pids_enforced", t->pids_enforced);
+    json_put_u64(j, "mem_bytes", t->mem_bytes);
+    json_put_u64(j, "cpu_milli", t->cpu_milli);
+    json_put_u64(j, "pids", t->pids);
+    json_put_text(j, "cpus", t->cpus);
     return j;
 }
 
@@ -86,6 +90,10 @@ static int started_task_from_json(json_t *j, struct jobdir_started *s, struct er
     t->cpu_enforced = fields_bool(&f, "cpu_enforced", false);
     t->cpus_enforced = fields_bool(&f, "cpus_enforced", false);
     t->pids_enforced = fields_bool(&f, "pids_enforced", false);
+    t->mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    t->cpu_milli = (uint32_t)fields_u64(&f, "cpu_milli", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
+    t->pids = (uint32_t)fields_u64(&f, "pids", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
+    fields_copy(&f, "cpus", FIELD_OPTIONAL, t->cpus, sizeof t->cpus);
     int r = fields_close(&f, FIELDS_OPEN);
     return r < 0 ? r : process_from_json(process, &t->process, e);
 }

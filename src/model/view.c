@@ -80,6 +80,8 @@ static void put_limits(json_t *j, const struct job_view *v)
             (void)json_array_append_new(held, json_string(enforced_words[i]));
     json_put(j, "mem_bytes", v->mem_bytes ? json_integer((json_int_t)v->mem_bytes) : json_null());
     json_put(j, "cpu_milli", v->cpu_milli ? json_integer(v->cpu_milli) : json_null());
+    json_put(j, "pids", v->pids ? json_integer(v->pids) : json_null());
+    json_put_text(j, "cpus", v->cpus);
     json_put(j, "enforced", held);
 }
 
@@ -120,6 +122,7 @@ json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom)
     json_put_bool(j, "attached", v->attached);
     put_limits(j, v);
     json_put_text(j, "isolation", v->isolation);
+    json_put_text(j, "isolation_why", v->isolation_why);
     if (whom == JOB_VIEW_PRIVATE)
         put_private(j, v);
     return j;
@@ -159,6 +162,9 @@ static void read_view_words(struct fields *f, struct job_view *v)
     v->name = fields_text(f, "name", FIELD_REQUIRED, TEXT_FIELD_MAX);
     v->reason = fields_text(f, "reason", FIELD_OPTIONAL, TEXT_FIELD_MAX);
     v->isolation = fields_text(f, "isolation", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->isolation_why = fields_text(f, "isolation_why", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->cpus = fields_text(f, "cpus", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->pids = (uint32_t)fields_u64(f, "pids", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
     v->output = fields_text(f, "output", FIELD_OPTIONAL, TEXT_FIELD_MAX);
     v->cwd = fields_text(f, "cwd", FIELD_OPTIONAL, TEXT_FIELD_MAX);
     v->script = fields_text(f, "script", FIELD_OPTIONAL, TEXT_FIELD_MAX);

@@ -44,10 +44,13 @@ struct job_view {
     int64_t expected_start_wall_us; /* 0: not known, or it did start */
     struct job_exit exit;           /* kind EXIT_NONE while it has not ended */
     bool attached;                  /* a `divvy run` */
-    uint64_t mem_bytes;             /* limits of each task that were asked for; 0: none */
+    uint64_t mem_bytes; /* limits of each task: as asked for, or what holds by its share; 0: none */
     uint32_t cpu_milli;
-    int enforced;          /* enum job_enforced of what holds now; -1: it does not run */
-    const char *isolation; /* "gate", "none" …; NULL: not started */
+    uint32_t pids;             /* these are never asked for: what holds */
+    const char *cpus;          /* "0-7,16"; NULL: any */
+    int enforced;              /* enum job_enforced of what holds now; -1: it does not run */
+    const char *isolation;     /* "bpf", "v1", "none"; NULL: not started */
+    const char *isolation_why; /* why it is none; NULL */
     /* What only the owner and operators get to see. */
     const char
         *output; /* as submitted, absolute, with its %j and %t (job_output_path); NULL: none */
@@ -109,7 +112,7 @@ struct daemon_view {
     int64_t started_wall_us;
     const char *driver_version; /* NULL: none */
     const char *driver_trouble; /* why there is no driver, or it does not answer; NULL: fine */
-    const char *isolation;      /* what jobs get here: "gate", "none" */
+    const char *isolation;      /* what jobs get here: "bpf", "v1", "none" */
     const char *isolation_why;  /* why not more; NULL */
     uint32_t jobs[JOB_STATES];  /* how many are in each state; ended ones since the store began */
     uint32_t cards, cards_queue, cards_trouble; /* all; in pool queue; not healthy or quarantined */

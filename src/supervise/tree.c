@@ -14,6 +14,20 @@
 #define FILL(field, ...)                                                                           \
     (void)snprintf(field, sizeof field, __VA_ARGS__) /* a reason that is too long is cut */
 
+static void tell_limits(const struct jobdir_limits *l, int enforced,
+                        struct jobdir_started_task *ret)
+{
+    ret->memory_enforced = enforced & CGROUP_ENFORCES_MEMORY;
+    ret->cpu_enforced = enforced & CGROUP_ENFORCES_CPU;
+    ret->cpus_enforced = enforced & CGROUP_ENFORCES_CPUS;
+    ret->pids_enforced = enforced & CGROUP_ENFORCES_PIDS;
+    ret->mem_bytes = ret->memory_enforced ? l->mem_bytes : 0;
+    ret->cpu_milli = ret->cpu_enforced ? l->cpu_milli : 0;
+    ret->pids = ret->pids_enforced ? l->pids : 0;
+    if (ret->cpus_enforced && strlen(l->cpus) < sizeof ret->cpus)
+        FILL(ret->cpus, "%s", l->cpus);
+}
+
 static int set_limits(const struct jobdir_spec *s, struct tree *t, struct jobdir_started *ret,
                       struct err *e)
 {
@@ -27,10 +41,7 @@ static int set_limits(const struct jobdir_spec *s, struct tree *t, struct jobdir
         int enforced = cgroup_limit(&t->cgroup, i, &limits, e);
         if (enforced < 0)
             return enforced;
-        ret->tasks[i].memory_enforced = enforced & CGROUP_ENFORCES_MEMORY;
-        ret->tasks[i].cpu_enforced = enforced & CGROUP_ENFORCES_CPU;
-        ret->tasks[i].cpus_enforced = enforced & CGROUP_ENFORCES_CPUS;
-        ret->tasks[i].pids_enforced = enforced & CGROUP_ENFORCES_PIDS;
+        tell_limits(l, enforced, &ret->tasks[i]);
     }
     return 0;
 }

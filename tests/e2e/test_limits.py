@@ -24,8 +24,14 @@ def running(divvy, out, *words):
     return job, seen
 
 
-def test_nothing_is_limited_that_was_not_asked_for(divvy, out):
-    _, seen = running(divvy, out)
+def limited(box, words):
+    box.divvy.configure(f"mode_hold: 0s\ntask_limits: {words}\ncards: {{default: {{pool: queue}}}}\n")
+    box.divvy.start()
+    return box.divvy
+
+
+def test_a_job_without_a_card_has_no_share(box, machine, out):
+    _, seen = running(limited(box, "{memory: share, cpu: share, pids: none}"), out)
     assert (seen["mem_bytes"], seen["cpu_milli"], seen["enforced"]) == (None, None, [])
 
 
@@ -81,3 +87,69 @@ def test_a_job_is_warned_before_its_limit(divvy, out):
                        "sh", "-c", "trap 'echo saved; exit 0' USR1; while :; do sleep 0.05; done")
     assert divvy.wait(job)["state"] == "completed"
     assert "saved" in (out / "log").read_text().splitlines()
+
+
+# ---- by its share of the card ----
+
+@pytest.mark.root
+@pytest.mark.smoke
+def test_a_task_is_limited_by_its_share(box, machine, out):
+    divvy = limited(box, "{memory: share, cpu: share, cpuset: near, pids: 300}")
+    job, seen = running(divvy, out, "--slice", "3g.40gb")
+    if not {"memory", "cpu", "pids"} <= set(seen["enforced"]):
+        pytest.skip(f"only {seen['enforced']} can be limited here")
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+    assert 0.2 < seen["mem_bytes"] / whole < 0.25  # half of one of two cards, of 95%
+    assert seen["cpu_milli"] == max(1000, int(1000 * len(os.sched_getaffinity(0)) * 3 / 7 / 2))
+    assert seen["pids"] == 300
+    shown = divvy.run("show", job).stdout
+    assert "300 processes" in shown and "GiB of memory" in shown and "not held" not in shown
+    for line in (out / "log").read_text().splitlines():  # and the kernel says so
+        number, names, path = (line.split(":", 2) + ["", ""])[:3] if line[0].isdigit() else ("", "", "")
+        if "pids" in names.split(","):
+            limit = pathlib.Path("/sys/fs/cgroup/pids" + path) / "pids.max"
+            assert limit.read_text().strip() == "300"
+
+
+@pytest.mark.root
+def test_what_is_asked_for_goes_before_the_share(box, machine, out):
+    divvy = limited(box, "{memory: share, cpu: share}")
+    _, seen = running(divvy, out, "--slice", "1g.10gb", "--mem", "300M", "--cpus", "0.5")
+    assert (seen["mem_bytes"], seen["cpu_milli"]) == (300 << 20, 500)
+
+
+@pytest.mark.root
+def test_a_daemon_that_was_killed_tells_the_same_limits(box, machine, out):
+    divvy = limited(box, "{memory: share, cpu: share, pids: 300}")
+    job, seen = running(divvy, out, "--slice", "1g.10gb")
+    divvy.kill()
+    divvy.start()
+    harness.until(lambda: divvy.show(job)["enforced"] == seen["enforced"], "it is taken up again")
+    again = divvy.show(job)
+    assert all(again[key] == seen[key] for key in ("mem_bytes", "cpu_milli", "pids", "cpus"))
+
+
+@pytest.mark.parametrize("words, said", [
+    ("{memory: half}", "'half' is not one of auto, share or none"),
+    ("{pids: 3}", "pids"), ("{cpus: near}", "did you mean 'cpu'"),
+])
+def test_limits_of_tasks_that_make_no_sense_are_refused(box, machine, words, said):
+    box.divvy.configure(f"task_limits: {words}\n")
+    box.divvy.launch()
+    assert box.divvy.daemon.wait(harness.PATIENCE) > 0
+    box.divvy.daemon = None
+    assert said in box.divvy.said()
+
+
+# ---- where nothing keeps jobs apart ----
+
+def test_no_isolation_is_said_everywhere_with_its_reason(box, machine, out):
+    box.divvy.configure("isolation: none\ncards: {default: {pool: queue}}\n")
+    box.divvy.start()
+    divvy = box.divvy
+    why = "divvy.yaml says isolation: none"
+    job, seen = running(divvy, out, "--slice", "1g.10gb")
+    assert (seen["isolation"], seen["isolation_why"]) == ("none", why)
+    assert divvy.json("status")["isolation_why"] == why
+    assert f"none: {why}" in divvy.run("status").stdout
+    assert f"isolation  none: {why}" in divvy.run("show", job).stdout

@@ -51,6 +51,7 @@ static void what_is_written_is_taken(void **state)
                            "nvml: /usr/lib/libnvidia-ml.so.1\n"
                            "isolation: require\n"
                            "between_owners: {settings: keep, shared_memory: remove}\n"
+                           "task_limits: {memory: share, cpuset: near, pids: 500}\n"
                            "log_level: info\n"
                            "cards:\n"
                            "  GPU-1: {mode: slices}\n"
@@ -70,6 +71,11 @@ static void what_is_written_is_taken(void **state)
     assert_string_equal(c.driver_root, "/run/divvy-sim/root");
     assert_string_equal(c.cdi, "/etc/cdi/divvy.json");
     assert_int_equal(c.isolation, GATE_REQUIRE);
+    assert_int_equal(c.task_limits.memory, TASK_LIMIT_SHARE);
+    assert_int_equal(c.task_limits.cpu, TASK_LIMIT_AUTO);
+    assert_int_equal(c.task_limits.cpuset, TASK_LIMIT_SHARE);
+    assert_int_equal(c.task_limits.pids, TASK_LIMIT_SHARE);
+    assert_int_equal(c.task_limits.pids_max, 500);
     assert_true(c.between.keep_settings);
     assert_false(c.between.keep_shm);
     assert_int_equal(c.log_level, LOG_INFO);
