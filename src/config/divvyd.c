@@ -22,6 +22,7 @@ static const struct field_choice launches[] = {
 static const struct field_choice settings_words[] = { { "restore", false },
                                                       { "keep", true },
                                                       { NULL } };
+static const struct field_choice switch_words[] = { { "off", false }, { "on", true }, { NULL } };
 static const struct field_choice shm_words[] = { { "remove", false }, { "keep", true }, { NULL } };
 static const struct field_choice levels[] = { { "error", LOG_ERROR }, { "warn", LOG_WARN },
                                               { "note", LOG_NOTE },   { "info", LOG_INFO },
@@ -190,6 +191,7 @@ static const struct field config_fields[] = {
     { "prolog_time", field_duration, AT(prolog_time_us) },
     { "operators", field_string, AT(operators) },
     { "isolation", field_choice_word, AT(isolation), .choices = isolations },
+    { "pam", read_either, AT(pam), .choices = switch_words },
     { "task_limits", field_map, AT(task_limits), .sub = task_limits_fields },
     { "between_owners", field_map, AT(between), .sub = between_fields },
     { "launch", field_choice_word, AT(launch), .choices = launches },

@@ -73,6 +73,7 @@ struct divvyd_config {
     char *operators;        /* Unix group that may do everything; default "divvy" */
     int isolation;          /* enum config_gate */
     struct config_between between;
+    bool pam; /* a PAM session for each attempt; default off */
     struct config_task_limits task_limits;
     int launch;              /* enum config_launch */
     int log_level;           /* enum log_level; default LOG_NOTE */

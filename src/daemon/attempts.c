@@ -93,6 +93,7 @@ static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
     s->prolog = text_dup(d->config.prolog);
     s->epilog = text_dup(d->config.epilog);
     s->hook_limit_us = d->config.prolog_time_us;
+    s->pam = d->config.pam ? text_dup("divvy") : NULL;
     s->remove_shm = !d->config.between.keep_shm && !d->private_root;
     if (s->job.container.image)
         container_bind(d, s);

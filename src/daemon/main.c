@@ -270,6 +270,27 @@ static int gate_required(const struct daemon *d, struct err *e)
                    d->paths.config, d->isolation_why);
 }
 
+/* Better now than in each job. */
+static int pam_possible(const struct daemon *d, struct err *e)
+{
+    auto_free char *program = sibling(d->paths.self, "divvy-session");
+    auto_free char *service = file_under(d->paths.root, "/etc/pam.d/divvy");
+    if (!d->config.pam)
+        return 0;
+    if (d->private_root)
+        return err_set(e, -EPERM, "%s says pam: on, which needs a divvyd that runs as root",
+                       d->paths.config);
+    if (access(program, X_OK) < 0)
+        return err_set(e, -ENOENT,
+                       "%s says pam: on, and %s is not there: this Divvy was built "
+                       "without PAM",
+                       d->paths.config, program);
+    if (access(service, R_OK) < 0)
+        return err_set(e, -ENOENT, "%s says pam: on, and there is no service file %s",
+                       d->paths.config, service);
+    return 0;
+}
+
 static int api_start(struct daemon *d, struct err *e)
 {
     struct group *operators = d->config.operators ? getgrnam(d->config.operators) : NULL;
@@ -403,6 +424,8 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
     isolation_open(d);
     cdi_open(d);
     r = gate_required(d, e);
+    if (r == 0)
+        r = pam_possible(d, e);
     if (r == 0)
         r = units_open(d, e);
     if (r == 0)

@@ -81,6 +81,7 @@ struct jobdir_spec {
     char **binds;           /* the driver's files for a container, "HOST:CONTAINER" each; or NULL */
     char *prolog, *epilog;  /* programs of the administrator, see supervise/hook.h; or NULL */
     int64_t hook_limit_us;  /* how long each of them may take */
+    char *pam;              /* service of the PAM session to open for `user`; NULL: none */
     bool remove_shm;        /* what it leaves in shared memory, see supervise/leftover.h */
     bool gate;              /* close NVIDIA majors but for the tasks' devices */
     bool new_privileges;    /* let setuid programs work inside the job; default no */

@@ -46,6 +46,7 @@ void jobdir_spec_done(struct jobdir_spec *s)
     free(s->cgroup_root);
     free(s->attach_socket);
     free(s->prolog);
+    free(s->pam);
     free(s->epilog);
     strv_free(s->binds);
     memset(s, 0, sizeof *s);
@@ -128,6 +129,7 @@ json_t *jobdir_spec_to_json(const struct jobdir_spec *s)
     json_put_text(j, "prolog", s->prolog);
     json_put_text(j, "epilog", s->epilog);
     json_put_i64(j, "hook_limit_us", s->hook_limit_us);
+    json_put_text(j, "pam", s->pam);
     json_put_bool(j, "remove_shm", s->remove_shm);
     json_put_bool(j, "gate", s->gate);
     json_put_bool(j, "new_privileges", s->new_privileges);
@@ -219,6 +221,7 @@ static void read_scalars(struct fields *f, struct jobdir_spec *s)
     s->prolog = text_dup(fields_text(f, "prolog", FIELD_OPTIONAL, PATH_BYTES));
     s->epilog = text_dup(fields_text(f, "epilog", FIELD_OPTIONAL, PATH_BYTES));
     s->hook_limit_us = fields_i64(f, "hook_limit_us", FIELD_OPTIONAL, 0, CLOCK_DAY, CLOCK_MINUTE);
+    s->pam = text_dup(fields_text(f, "pam", FIELD_OPTIONAL, 64));
     s->remove_shm = fields_bool(f, "remove_shm", false);
     s->gate = fields_bool(f, "gate", false);
     s->new_privileges = fields_bool(f, "new_privileges", false);

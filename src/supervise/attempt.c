@@ -291,7 +291,9 @@ void attempt_release(struct attempt *a)
 static int spawn_tasks(struct attempt *a, struct err *e)
 {
     for (unsigned i = 0; i < a->spec->task_count; i++) {
-        struct payload p = { .spec = a->spec, .task = i, .cgroup = &a->tree.cgroup };
+        struct payload p = {
+            .spec = a->spec, .task = i, .session = &a->session, .cgroup = &a->tree.cgroup
+        };
         struct attempt_task *t = &a->tasks[i];
         int r = payload_spawn(&p, &t->process, e);
         if (r < 0)
@@ -355,6 +357,16 @@ static void run_epilog(const struct attempt *a, struct jobdir_exit *x)
     log_line(LOG_ERROR, "%s", e.text);
 }
 
+/* Without cgroups what opens it could not be told from what the job leaves behind. */
+static int open_session(struct attempt *a, struct err *e)
+{
+    if (a->spec->pam && a->tree.cgroup.kind == CGROUP_NONE)
+        return err_set(e, -ENOTSUP, "no PAM session without cgroups: %s",
+                       a->started.tracking_reason);
+    a->visits.session = &a->session;
+    return session_open(&a->session, a->spec, e);
+}
+
 static int begin(struct attempt *a, struct err *e)
 {
     const struct jobdir_spec *s = a->spec;
@@ -366,6 +378,8 @@ static int begin(struct attempt *a, struct err *e)
     fill_started(a);
     r = tree_open(s, &a->tree, &a->started, e);
     KILLPOINT(SUPERVISE_TREE);
+    if (r == 0)
+        r = open_session(a, e);
     if (r == 0)
         r = spawn_tasks(a, e);
     if (r < 0)
@@ -436,6 +450,7 @@ static int finish(struct attempt *a, bool ran, struct err *e)
     if (ran && a->spec->job.container.image && a->trouble_kind != EXIT_LOST)
         container_clear(a->spec, &a->tree);
     tree_close(&a->tree);
+    session_close(&a->session);
     if (ran)
         remove_leftovers(a);
     run_epilog(a, &x);
@@ -461,9 +476,12 @@ static void abandon(struct attempt *a, const struct err *e)
 
 int attempt_run(int dir, const struct jobdir_spec *spec, struct err *e)
 {
-    struct attempt a = {
-        .dir = dir, .spec = spec, .tree = TREE_INIT, .attach = ATTACH_INIT, .first_failed = -1
-    };
+    struct attempt a = { .dir = dir,
+                         .spec = spec,
+                         .tree = TREE_INIT,
+                         .session = SESSION_INIT,
+                         .attach = ATTACH_INIT,
+                         .first_failed = -1 };
     a.tasks = mem_new(spec->task_count * sizeof *a.tasks);
     for (size_t i = 0; i < spec->task_count; i++)
         a.tasks[i].process = (struct payload_process)PAYLOAD_PROCESS_INIT;

@@ -13,6 +13,7 @@
 #include "jobdir/jobdir.h"
 #include "supervise/attach.h"
 #include "supervise/payload.h"
+#include "supervise/session.h"
 #include "supervise/tree.h"
 #include "supervise/visit.h"
 
@@ -35,6 +36,7 @@ struct attempt {
     const struct jobdir_spec *spec;
     struct jobdir_started started;
     struct tree tree;
+    struct session session;
     struct attach attach; /* path NULL: nobody can attach (yet) */
     bool warned;          /* the signal before the time limit was sent */
     int64_t door_us;      /* when to make its socket, for a job that is not attached; 0: not */

@@ -205,7 +205,9 @@ static int prepare(const struct child *c, struct err *e)
     (void)setsid(); /* fails only for a group leader, which a new child is not */
     (void)umask(022);
     reset_oom_score();
-    r = become_user(s, e);
+    r = session_enter(c->session, e);
+    if (r == 0)
+        r = become_user(s, e);
     if (r == 0)
         r = shut_doors(c, e);
     if (r == 0)

@@ -4,7 +4,7 @@
 #ifndef DIVVY_SUPERVISE_CHILD_H
 #define DIVVY_SUPERVISE_CHILD_H
 
-#include "jobdir/jobdir.h"
+#include "supervise/session.h"
 
 #define CHILD_BORN 'b' /* the child's first word on `go` */
 #define CHILD_GO 'g'
@@ -14,6 +14,7 @@
 struct child {
     const struct jobdir_spec *spec;
     unsigned task;
+    const struct session *session;
     char **env;
     int script;       /* memory file to exec instead of argv[0]; -1: none */
     char **words;     /* of a container's runtime, whose path is the first; NULL: job.argv */

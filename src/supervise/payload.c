@@ -120,6 +120,7 @@ static pid_t start_child(const struct plan *plan, bool into, struct err *e)
     if (pid == 0) {
         struct child child = { .spec = plan->p->spec,
                                .task = plan->p->task,
+                               .session = plan->p->session,
                                .env = plan->env,
                                .script = plan->script,
                                .words = plan->words,
@@ -215,6 +216,7 @@ int payload_spawn(const struct payload *p, struct payload_process *ret, struct e
     struct plan plan = {
         .p = p, .into = into, .script = script, .env = payload_environment(p->spec, p->task)
     };
+    session_add_env(p->session, &plan.env);
     r = take_runtime(&plan, e);
     if (r == 0)
         r = spawn(&plan, ret, e);

@@ -11,8 +11,8 @@
  *     payload_release(&child, streams, terminal, e);
  *     … waitpid …; if (payload_report(&child, &exit)) it never got to exec
  *
- * The order of becoming the user: cgroups, session, oom_score_adj, capability
- * bounding set, groups, gid, uid (verified), no_new_privs, descriptors, folder,
+ * The order of becoming the user: cgroups, session, oom_score_adj, what PAM's
+ * session brought, capability bounding set, groups, gid, uid (verified), no_new_privs, descriptors, folder,
  * output. All files of the user's are opened as the user.
  */
 #ifndef DIVVY_SUPERVISE_PAYLOAD_H
@@ -22,10 +22,12 @@
 #include "jobdir/jobdir.h"
 
 struct container_host;
+struct session;
 
 struct payload {
     const struct jobdir_spec *spec;
     unsigned task;
+    const struct session *session;
     const struct cgroup *cgroup; /* kind CGROUP_NONE: none to enter */
     /* Of a job in a container: */
     bool inside;                          /* the command goes into the one that runs */

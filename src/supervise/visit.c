@@ -29,11 +29,13 @@ static char **with_term(char *const *env, const char *term)
 }
 
 /* The job's spec with another command; what is not replaced is borrowed. */
-static int start(struct visitor *w, const struct jobdir_spec *spec, const struct cgroup *cgroup,
-                 const struct attach_visit *visit, struct err *e)
+static int start(struct visitor *w, const struct jobdir_spec *spec, const struct session *session,
+                 const struct cgroup *cgroup, const struct attach_visit *visit, struct err *e)
 {
     struct jobdir_spec own = *spec;
-    struct payload p = { .spec = &own, .task = visit->task, .cgroup = cgroup, .inside = true };
+    struct payload p = {
+        .spec = &own, .task = visit->task, .session = session, .cgroup = cgroup, .inside = true
+    };
     int streams[3];
     own.job.argv = visit->argv;
     own.job.env = with_term(spec->job.env, visit->term);
@@ -63,7 +65,7 @@ void visits_take(struct visits *v, const struct jobdir_spec *spec, const struct 
         attach_refuse(&attach, "too many are attached to this job already");
     } else {
         *w = (struct visitor){ .attach = attach, .process = PAYLOAD_PROCESS_INIT };
-        if (start(w, spec, cgroup, &visit, &e) < 0) {
+        if (start(w, spec, v->session, cgroup, &visit, &e) < 0) {
             log_line(LOG_WARN, "a command could not be run inside the job: %s", e.text);
             attach_refuse(&w->attach, e.text);
             payload_drop(&w->process);

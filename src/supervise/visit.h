@@ -26,6 +26,7 @@ struct visitor {
 };
 
 struct visits {
+    const struct session *session; /* of the job; borrowed */
     struct visitor all[VISITS_MAX];
 };
 
