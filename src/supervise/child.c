@@ -205,7 +205,7 @@ static int prepare(const struct child *c, struct err *e)
     (void)setsid(); /* fails only for a group leader, which a new child is not */
     (void)umask(022);
     reset_oom_score();
-    r = session_enter(c->session, e);
+    r = c->session ? session_enter(c->session, e) : 0;
     if (r == 0)
         r = become_user(s, e);
     if (r == 0)

@@ -14,7 +14,7 @@
 struct child {
     const struct jobdir_spec *spec;
     unsigned task;
-    const struct session *session;
+    const struct session *session; /* NULL: none */
     char **env;
     int script;       /* memory file to exec instead of argv[0]; -1: none */
     char **words;     /* of a container's runtime, whose path is the first; NULL: job.argv */

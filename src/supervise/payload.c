@@ -216,7 +216,8 @@ int payload_spawn(const struct payload *p, struct payload_process *ret, struct e
     struct plan plan = {
         .p = p, .into = into, .script = script, .env = payload_environment(p->spec, p->task)
     };
-    session_add_env(p->session, &plan.env);
+    if (p->session)
+        session_add_env(p->session, &plan.env);
     r = take_runtime(&plan, e);
     if (r == 0)
         r = spawn(&plan, ret, e);

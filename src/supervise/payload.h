@@ -27,8 +27,8 @@ struct session;
 struct payload {
     const struct jobdir_spec *spec;
     unsigned task;
-    const struct session *session;
-    const struct cgroup *cgroup; /* kind CGROUP_NONE: none to enter */
+    const struct session *session; /* NULL: none */
+    const struct cgroup *cgroup;   /* kind CGROUP_NONE: none to enter */
     /* Of a job in a container: */
     bool inside;                          /* the command goes into the one that runs */
     const struct container_host *runtime; /* run the spec's argv itself, as this runtime is run */
