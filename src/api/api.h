@@ -40,6 +40,7 @@
 #include "model/job_json.h"
 #include "model/layout_order.h"
 #include "model/ledger.h"
+#include "model/share_view.h"
 #include "model/view.h"
 
 #define API_BODY_MAX (1024u * 1024u) /* of a request; arguments and environment fit four times */
@@ -116,6 +117,8 @@ struct api_ops {
 
     /* Fills in the lines of a ledger whose `by` and days are set; ended by the caller. */
     int (*usage)(void *ctx, struct ledger *ret, struct err *e);
+    /* The share tree; ended by the caller (share_view_done). */
+    void (*shares)(void *ctx, struct share_view *ret);
 
     /* Ended by the caller (why_view_done). -ENOENT. */
     int (*why)(void *ctx, uint64_t id, struct why_view *ret, struct err *e);

@@ -55,6 +55,16 @@ static int get_status(struct route_call *c, struct err *e)
     return 0;
 }
 
+static int get_shares(struct route_call *c, struct err *e)
+{
+    (void)e; /* cannot fail */
+    struct share_view v = { .rows = NULL };
+    c->ops->shares(c->ctx, &v);
+    request_reply(c->req, 200, share_view_to_json(&v));
+    share_view_done(&v);
+    return 0;
+}
+
 static int get_inventory(struct route_call *c, struct err *e)
 {
     const struct inventory *inv = NULL;
@@ -265,6 +275,7 @@ static int cancel_job(struct route_call *c, struct err *e)
 static const struct route routes[] = {
     { "GET", "/v1/status", ANYBODY, false, get_status },
     { "GET", "/v1/inventory", ANYBODY, false, get_inventory },
+    { "GET", "/v1/shares", ANYBODY, false, get_shares },
     { "PATCH", "/v1/cards/{}", OPERATOR, false, patch_card },
     { "GET", "/v1/layout", ANYBODY, false, get_layout },
     { "POST", "/v1/layout", OPERATOR, false, post_layout },

@@ -94,6 +94,7 @@ int verb_logs(struct session *s, int argc, char **argv);
 int verb_attach(struct session *s, int argc, char **argv);
 int verb_cancel(struct session *s, int argc, char **argv);
 int verb_wait(struct session *s, int argc, char **argv);
+int verb_shares(struct session *s, int argc, char **argv);
 int verb_why(struct session *s, int argc, char **argv);
 int verb_gpus(struct session *s, int argc, char **argv);
 int verb_layout(struct session *s, int argc, char **argv);

@@ -14,6 +14,7 @@ const struct verb verbs[] = {
     { "why", verb_why, "why a job waits, and what would start it sooner" },
     { "usage", verb_usage_of, "what was handed out, to whom, and how much of it lay idle" },
     { "history", verb_history, "attempts that ended, for a table or a replay" },
+    { "shares", verb_shares, "who has which share, what was used of it, and who goes first" },
     { "wait", verb_wait, "wait for jobs to end, and exit as they did" },
     { "cancel", verb_cancel, "end jobs, or take them out of the queue" },
     { "gpus", verb_gpus, "the cards, their slices, and who has them" },
@@ -43,11 +44,11 @@ verb_fn verb_find(const char *name)
 static const struct {
     const char *word, *verb;
 } habits[] = {
-    { "sbatch", "submit" },   { "srun", "run" },    { "squeue", "queue" }, { "scancel", "cancel" },
-    { "sinfo", "gpus" },      { "ps", "queue" },    { "ls", "queue" },     { "kill", "cancel" },
-    { "exec", "attach" },     { "log", "logs" },    { "tail", "logs" },    { "inspect", "show" },
-    { "top", "gpus" },        { "stop", "cancel" }, { "rm", "cancel" },    { "list", "queue" },
-    { "nvidia-smi", "gpus" }, { "info", "status" },
+    { "sbatch", "submit" },   { "srun", "run" },    { "squeue", "queue" },  { "scancel", "cancel" },
+    { "sinfo", "gpus" },      { "ps", "queue" },    { "ls", "queue" },      { "kill", "cancel" },
+    { "exec", "attach" },     { "log", "logs" },    { "tail", "logs" },     { "inspect", "show" },
+    { "top", "gpus" },        { "stop", "cancel" }, { "rm", "cancel" },     { "list", "queue" },
+    { "nvidia-smi", "gpus" }, { "info", "status" }, { "sshare", "shares" },
 };
 
 const char *verb_nearest(const char *name)

@@ -292,6 +292,15 @@ int client_daemon(struct client *c, struct daemon_view *ret, struct err *e)
     return r;
 }
 
+int client_shares(struct client *c, struct share_view *ret, struct err *e)
+{
+    auto_json json_t *answer = NULL;
+    int r = client_get(c, "/v1/shares", &answer, e);
+    if (r == 0 && share_view_from_json(answer, ret, e) < 0)
+        r = err_wrap(e, -EREMOTEIO, "divvyd's answer");
+    return r;
+}
+
 int client_why(struct client *c, uint64_t id, struct why_view *ret, struct err *e)
 {
     auto_free char *path = text_fmt("/v1/jobs/%" PRIu64 "/why", id);

@@ -33,6 +33,7 @@
 #include "model/card_json.h"
 #include "model/job_json.h"
 #include "model/ledger.h"
+#include "model/share_view.h"
 #include "model/view.h"
 
 #define CLIENT_TIMEOUT_S 30
@@ -81,6 +82,8 @@ int client_set_card(struct client *c, uint32_t ordinal, const char *pool, const 
                     char **ret_note, struct err *e);
 /* Ended by daemon_view_done. */
 int client_daemon(struct client *c, struct daemon_view *ret, struct err *e);
+/* Ended by share_view_done. */
+int client_shares(struct client *c, struct share_view *ret, struct err *e);
 /* Ended by why_view_done. */
 int client_why(struct client *c, uint64_t id, struct why_view *ret, struct err *e);
 

@@ -527,6 +527,11 @@ static void why_points(const struct sched_explanation *x, struct why_view *v)
     why_view_add(v, "points", "%.4f%s%s", x->points, t.len ? " = " : "", t.len ? t.buf : "");
 }
 
+static void op_shares(void *ctx, struct share_view *ret)
+{
+    shares_view(ctx, ret);
+}
+
 static void why_order(const struct sched_explanation *x, struct why_view *v)
 {
     AUTO(text) struct text line = TEXT_INIT;
@@ -660,6 +665,7 @@ const struct api_ops daemon_api_ops = {
     .daemon = op_daemon,
     .history = op_history,
     .usage = op_usage,
+    .shares = op_shares,
     .why = op_why,
     .change_layout = layouts_op_change,
     .stop_layout = layouts_op_stop,

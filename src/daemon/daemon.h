@@ -24,6 +24,7 @@
  *     limits.c    what a task may use beside its card
  *     container.c what a job in a container needs, and the CDI specification
  *     accounts.c  who may charge whom
+ *     shares.c    the share tree, told
  *     answers.c   what the API is told
  *
  * All of it runs in one thread. Nothing here blocks but the commit.
@@ -391,6 +392,8 @@ int class_of(struct daemon *d, const struct api_caller *who, const char *account
              const char **ret, struct err *e);
 /* What a place costs, in ppm of a card: its dominant share times what its cards cost. */
 uint64_t charge_of(const struct daemon *d, const struct place *p);
+/* Ended by the caller (share_view_done); its strings live as long as sched. */
+void shares_view(struct daemon *d, struct share_view *ret);
 const char *intern(struct daemon *d, const char *word);
 const char *user_name(struct daemon *d, uid_t uid);
 

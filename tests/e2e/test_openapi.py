@@ -15,7 +15,8 @@ import harness
 
 yaml = pytest.importorskip("yaml", reason="needs python3-yaml")
 DOCUMENT = yaml.safe_load((harness.SOURCE / "docs/openapi.yaml").read_text())
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool,
+         "number": (int, float)}
 
 
 class Api(http.client.HTTPConnection):
@@ -143,6 +144,7 @@ def test_answers_are_as_the_document_says(api):
     expect(api, "GET", "/v1/jobs/{id}", id=tail)
     expect(api, "GET", "/v1/jobs/{id}/why", id=tail)
     assert expect(api, "GET", "/v1/status")["jobs"]["running"] == 1
+    assert [share["running"] for share in expect(api, "GET", "/v1/shares")["shares"]] == [1, 1]
     cards = expect(api, "GET", "/v1/inventory")["cards"]
     assert [hold["job"] for card in cards for piece in card["slices"] or []
             if (hold := piece["hold"])] == [job]

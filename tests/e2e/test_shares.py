@@ -1,0 +1,144 @@
+"""Shares, limits and classes: who goes first, who waits, and who is refused."""
+import harness
+import pytest
+
+ALICE, BOB = 41001, 41002
+
+pytestmark = pytest.mark.root
+
+CONFIG = f"""
+mode_hold: 0s
+cards:
+  default: {{pool: queue, mode: auto}}
+accounts:
+  lab: {{share: 1}}
+  nlp: {{parent: lab, users: ["{ALICE}"], share: 1}}
+  vision: {{parent: lab, users: ["{BOB}"], share: 1}}
+"""
+
+
+@pytest.fixture
+def start(box, machine):
+    """Starts divvyd with CONFIG and more of it."""
+    def with_more(more=""):
+        box.divvy.configure(CONFIG + more)
+        box.divvy.start()
+        harness.until(lambda: box.divvy.json("status")["cards_queue"] == 2, "both cards are seen")
+        return box.divvy
+    return with_more
+
+
+def submit(divvy, user, *words, command=("sleep", "1000"), **more):
+    return divvy.submit(*words, "--output", "/dev/null", "--", *command, user=user, **more)
+
+
+def block(divvy):
+    """A job that has both cards, so that others can be lined up behind it."""
+    job = submit(divvy, None, "--gpus", "2", "--account", "lab")
+    divvy.wait_state(job, "running")
+    return job
+
+
+def terms(divvy, job):
+    return {term["what"]: term["text"] for term in divvy.json("why", job)["terms"]}
+
+
+def test_two_accounts_of_equal_shares_take_turns_job_by_job(start):
+    divvy = start()
+    first = block(divvy)
+    jobs = {submit(divvy, user, "--gpus", "1", command=("true",)): user
+            for user in (ALICE, BOB) for _ in range(6)}
+    divvy.run("cancel", first)
+    ended = [divvy.wait(job) for job in jobs]
+    assert {job["state"] for job in ended} == {"completed"}
+    lead = 0
+    for job in sorted(ended, key=lambda job: job["start_wall_us"]):
+        lead += 1 if jobs[job["id"]] == ALICE else -1
+        assert abs(lead) <= 3, "one of them ran ahead"
+
+
+def test_shares_shows_the_tree(start):
+    divvy = start()
+    job = submit(divvy, ALICE, "--gpus", "1")
+    divvy.wait_state(job, "running")
+    rows = {(row["account"], row["user"]): row for row in divvy.json("shares")["shares"]}
+    assert rows["nlp", None]["parent"] == "lab" and rows["nlp", None]["depth"] == 1
+    assert rows["nlp", str(ALICE)]["running"] == rows["lab", None]["running"] == 1
+    assert rows["nlp", None]["share"] == 0.5
+    assert rows["nlp", str(ALICE)]["used_card_us"] > 0
+    drawn = divvy.run("shares", user=BOB).stdout.splitlines()
+    assert drawn[0].split()[:3] == ["ACCOUNT", "/", "USER"]
+    assert [line.split()[0] for line in drawn[1:]] == ["lab", "nlp", str(ALICE), "vision"]
+
+
+def test_a_limit_is_waited_for_and_names_itself(start):
+    divvy = start("user_limits: {cards: 1}\n")
+    first = submit(divvy, ALICE, "--gpus", "1", "--time", "1h")
+    divvy.wait_state(first, "running")
+    second = submit(divvy, ALICE, "--gpus", "1")
+    other = submit(divvy, BOB, "--gpus", "1")
+    divvy.wait_state(other, "running")
+    why = divvy.json("why", second)["summary"]
+    assert f"waits for a limit: {ALICE} on this server may have 1 whole cards at a time" in why
+    assert f"when #{first} ends at the latest" in why
+    divvy.run("cancel", first)
+    divvy.wait_state(second, "running")
+
+
+def test_what_a_limit_forbids_for_ever_is_refused(start):
+    divvy = start("user_limits: {cards: 1, submits: 2/1h, max_time: 2h}\ndefault_time: 1h\n")
+    refused = divvy.run("submit", "--gpus", "2", "--", "true", user=ALICE, check=False)
+    assert refused.returncode != 0
+    assert "may have 1 whole cards at a time" in refused.stderr
+    refused = divvy.run("submit", "--gpus", "1", "--time", "3h", "--", "true", user=ALICE,
+                        check=False)
+    assert "may run a job for 2h at most" in refused.stderr
+    for _ in range(2):
+        submit(divvy, ALICE, "--gpus", "1", command=("true",))
+    refused = divvy.run("submit", "--gpus", "1", "--", "true", user=ALICE, check=False)
+    assert "may hand in 2 jobs in 1h and has handed in 2; the next one in" in refused.stderr
+    submit(divvy, BOB, "--gpus", "1", command=("true",))
+
+
+QOS = f"""
+qos:
+  urgent: {{priority: 10, users: ["{BOB}"]}}
+  spare: {{charge: 0.5, limits: {{running: 1}}}}
+"""
+
+
+def test_a_class_goes_first_for_those_who_may_use_it(start):
+    divvy = start(QOS)
+    first = block(divvy)
+    plain = submit(divvy, ALICE, "--gpus", "2", command=("true",))
+    urgent = submit(divvy, BOB, "--gpus", "2", "--qos", "urgent", command=("true",))
+    assert terms(divvy, urgent)["class"] == "urgent, tier 10"
+    assert terms(divvy, plain)["class"] == "normal, tier 0"
+    assert "level fairness" in terms(divvy, plain)["share"]
+    divvy.run("cancel", first)
+    plain, urgent = divvy.wait(plain), divvy.wait(urgent)
+    assert urgent["qos"] == "urgent" and urgent["start_wall_us"] < plain["start_wall_us"]
+    refused = divvy.run("submit", "--qos", "urgent", "--", "true", user=ALICE, check=False)
+    assert f"{ALICE} may not use the class urgent in nlp; these work: normal, spare" \
+        in refused.stderr
+    unknown = divvy.run("submit", "--qos", "rush", "--", "true", user=ALICE, check=False)
+    assert f"there is no class 'rush'; {ALICE} may use: normal, spare" in unknown.stderr
+
+
+def test_usage_classes_and_limits_outlive_a_killed_daemon(start):
+    divvy = start(QOS)
+    spent = submit(divvy, ALICE, "--gpus", "1", command=("sleep", "0.2"))
+    divvy.wait(spent)
+    first = submit(divvy, BOB, "--gpus", "1", "--qos", "spare")
+    divvy.wait_state(first, "running")
+    second = submit(divvy, BOB, "--gpus", "1", "--qos", "spare")
+    used = {row["user"]: row["used_card_us"] for row in divvy.json("shares")["shares"]}
+    divvy.kill()
+    divvy.start()
+    harness.until(lambda: divvy.json("status")["cards_queue"] == 2, "both cards are seen")
+    again = {row["user"]: row["used_card_us"] for row in divvy.json("shares")["shares"]}
+    assert 0 < again[str(ALICE)] <= used[str(ALICE)]
+    assert divvy.show(second)["qos"] == "spare"
+    assert "class spare may run 1 jobs at a time and runs 1" in divvy.json("why", second)["summary"]
+    divvy.run("cancel", first)
+    divvy.wait_state(second, "running")
