@@ -54,13 +54,27 @@ static struct replay_policy plain(void)
 static void all(const struct trace *t)
 {
     struct replay_policy p = plain();
-    p.sched.one_line = true;
+    p.sched.order.share = 0;
+    p.inside = SCHED_FIFO;
+    p.pooled = true;
     p.sched.strict = true;
     run(t, "first come, first served, strictly", &p);
     p.sched.strict = false;
     run(t, "what does not fit is skipped", &p);
+    p.inside = SCHED_LAS;
+    p.sched.preempt_las = true;
+    run(t, "las over all, preemption", &p);
     p = plain();
-    run(t, "fair between accounts, skipping", &p);
+    p.inside = SCHED_FIFO;
+    run(t, "fair between accounts, fifo inside, skipping", &p);
+    p.inside = SCHED_LAS;
+    run(t, "fair between accounts, las inside, skipping", &p);
+    p.sched.preempt_las = true;
+    run(t, "fair, las inside, preemption inside", &p);
+    p.sched.preempt_shares = true;
+    run(t, "fair, las inside, preemption", &p);
+    p.sched.half_life_us = CLOCK_DAY;
+    run(t, "the same, half-life a day", &p);
 }
 
 int main(int argc, char **argv)

@@ -103,6 +103,17 @@ static void take_job(const struct trace_job *t, const struct replay_job *r, stru
     f->cut_short += r->cut_short;
 }
 
+static void find_worst(struct replay_figures *f, size_t least_jobs)
+{
+    for (size_t i = 0; i < f->account_count; i++) {
+        const struct replay_account *a = &f->accounts[i];
+        if (a->jobs < least_jobs || (f->worst && a->slowdown <= f->worst_slowdown))
+            continue;
+        f->worst = a->name;
+        f->worst_slowdown = a->slowdown;
+    }
+}
+
 static void settle_accounts(struct replay_figures *f)
 {
     double sum = 0, squares = 0;
@@ -114,15 +125,14 @@ static void settle_accounts(struct replay_figures *f)
         a->wait_s /= (double)a->jobs;
         a->completion_s /= (double)a->jobs;
         a->slowdown /= (double)a->jobs;
-        if (!f->worst || a->slowdown > f->worst_slowdown) {
-            f->worst = a->name;
-            f->worst_slowdown = a->slowdown;
-        }
         n++;
         sum += 1 / a->slowdown;
         squares += 1 / (a->slowdown * a->slowdown);
     }
     f->jain = n ? sum * sum / ((double)n * squares) : 0;
+    find_worst(f, FIGURES_JOBS_MIN);
+    if (!f->worst)
+        find_worst(f, 1);
 }
 
 static void settle(struct samples *s, struct replay_figures *f)

@@ -8,7 +8,8 @@
  *               a minute is no disaster
  *   allocated   what was held of all compute and memory from the first
  *               submission to the last end
- *   fairness    by account, of the mean slowdowns of its jobs: the worst, and
+ *   fairness    by account, of the mean slowdowns of its jobs: the worst (of
+ *               accounts with 10 jobs or more, while there are any), and
  *               Jain's index (Σx)² / (n Σx²) of what each account got, x being
  *               1 / slowdown: 1 is all alike, 1/n is one has all
  *
@@ -20,6 +21,9 @@
 #include "replay/replay.h"
 
 #define SLOWDOWN_RUN_US (600 * CLOCK_SECOND)
+
+/* The mean of fewer jobs is luck: such an account is never called the worst. */
+#define FIGURES_JOBS_MIN 10
 
 struct replay_account {
     const char *name; /* borrowed from the trace */

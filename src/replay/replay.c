@@ -46,6 +46,11 @@ static int64_t limit_of(const struct world *w, size_t job)
     return asked ? asked : w->policy->default_time_us;
 }
 
+static const char *account_of(const struct world *w, size_t job)
+{
+    return w->policy->pooled ? "all" : w->trace->accounts.words[w->trace->jobs[job].account];
+}
+
 static void submit(struct world *w, size_t job)
 {
     const struct trace_job *t = &w->trace->jobs[job];
@@ -55,7 +60,9 @@ static void submit(struct world *w, size_t job)
     }
     struct sched_job j = { .id = job + 1,
                            .uid = t->user,
-                           .account = w->trace->accounts.words[t->account],
+                           .user = w->trace->users.words[t->user],
+                           .account = account_of(w, job),
+                           .qos = t->qos == UINT32_MAX ? NULL : w->trace->qos.words[t->qos],
                            .request = &t->request,
                            .limit_us = limit_of(w, job),
                            .submit_us = w->now.boot_us };
@@ -139,7 +146,7 @@ static void happen(struct world *w, int64_t at_us)
         submit(w, w->next);
 }
 
-static void cycle(struct world *w)
+static void starts(struct world *w)
 {
     struct sched_decision d;
     w->result->cycles++;
@@ -150,6 +157,38 @@ static void cycle(struct world *w)
     }
 }
 
+/* Stopped at once, with its work kept; it goes back to its place in line. */
+static void stop(struct world *w, size_t job)
+{
+    struct running *run = &w->running[job];
+    int64_t ran = w->now.boot_us - run->since_us;
+    carry_end(&w->inv, job + 1, w->now.boot_us);
+    sched_requeue(w->queue, job + 1, w->now.boot_us);
+    run->attempt++;
+    run->left_us -= ran;
+    w->result->jobs[job].held_us += ran;
+    w->result->jobs[job].preempted++;
+    w->result->preemptions++;
+}
+
+static void cycle(struct world *w)
+{
+    struct sched_preemption p;
+    starts(w);
+    while (sched_preempt(w->queue, &w->inv, w->now, &p) > 0) {
+        for (size_t i = 0; i < p.count; i++)
+            stop(w, (size_t)p.victims[i] - 1);
+        sched_preemption_done(&p);
+        starts(w);
+    }
+}
+
+static void set_account(struct world *w, const char *name)
+{
+    struct sched_branch b = { .name = name, .weight = 1, .inside = w->policy->inside };
+    sched_set_account(w->queue, &b);
+}
+
 static void world_init(struct world *w, const struct trace *t, const struct inventory *inv,
                        const struct replay_policy *p, struct replay_result *r)
 {
@@ -158,6 +197,10 @@ static void world_init(struct world *w, const struct trace *t, const struct inve
     w->queue = sched_new(&p->sched);
     w->running = mem_new(t->count * sizeof *w->running);
     carry_copy(inv, &w->inv);
+    for (size_t i = 0; i < t->accounts.count; i++)
+        set_account(w, t->accounts.words[i]);
+    if (p->pooled)
+        set_account(w, "all");
     for (size_t i = 0; i < p->weight_count; i++)
         sched_set_weight(w->queue, p->weights[i].account, p->weights[i].weight);
 }

@@ -23,7 +23,9 @@ struct replay_weight {
 
 struct replay_policy {
     struct sched_policy sched;
-    int64_t default_time_us; /* limit of jobs that name none; 0: none */
+    bool pooled;              /* all jobs as if of one account: shares do not matter */
+    enum sched_inside inside; /* of accounts that have no branch */
+    int64_t default_time_us;  /* limit of jobs that name none; 0: none */
     struct replay_weight *weights;
     size_t weight_count, weight_alloc;
 };

@@ -22,6 +22,7 @@ static void release_due(struct sched *s, int64_t now_us)
 void sched_cycle(struct sched *s, struct now now)
 {
     release_due(s, now.boot_us);
+    preempt_settle(s, now.boot_us);
     s->line_stale = true;
     s->cycle++;
     s->closed = 0;
@@ -169,12 +170,23 @@ static bool holder_starts(struct sched *s, const struct inventory *inv, struct n
     return false;
 }
 
+/* Room was made for it. */
+static bool claim_starts(struct sched *s, const struct inventory *inv, struct now now,
+                         struct sched_decision *ret)
+{
+    struct entry *e = s->claim;
+    if (!e)
+        return false;
+    question_look(s, inv, e->shape->question);
+    return ask(s, inv, e, false, now, ret) == PLACE_NOW && !stopped(s, e, ret);
+}
+
 int sched_next(struct sched *s, const struct inventory *inv, struct now now,
                struct sched_decision *ret)
 {
     struct sched_decision d;
     reserve_look(s, inv);
-    if (holder_starts(s, inv, now, &d)) {
+    if (claim_starts(s, inv, now, &d) || holder_starts(s, inv, now, &d)) {
         *ret = d;
         return 1;
     }
@@ -202,7 +214,7 @@ static int64_t may_turn_us(const struct sched *s, const struct inventory_card *c
 
 int64_t sched_wake_us(const struct sched *s, const struct inventory *inv, struct now now)
 {
-    int64_t wake = INT64_MAX;
+    int64_t wake = s->pending && s->policy.preempt_las ? s->crossing_us : INT64_MAX;
     for (const struct entry *e = s->held; e; e = e->right)
         if (e->held_until_us < wake)
             wake = e->held_until_us;

@@ -24,6 +24,7 @@ struct run {
     uint64_t share_ppm; /* of a card, as its account pays it */
     uint64_t held_ppm;  /* dominant share of what it holds: its service */
     int64_t since_us;
+    bool leaving; /* told to go for another */
 };
 
 struct entry {

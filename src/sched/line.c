@@ -121,7 +121,7 @@ static void sink(struct sched *s, size_t at)
 static void make(struct sched *s, const struct inventory *inv, int64_t now_us)
 {
     s->line_stale = false;
-    s->cards = inv->card_count;
+    s->cards = inv->bulk ? inv->bulk->cards : inv->card_count;
     tree_rank(s, now_us);
     ARRAY_ROOM(s->line, s->line_alloc, s->leaf_count + 1);
     s->line_count = 0;

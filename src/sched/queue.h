@@ -56,6 +56,12 @@ struct shape {
     uint32_t meter_count;
 };
 
+/* What runs of a leaf, by attained service: so that most questions end before a search. */
+struct levels {
+    uint64_t ppm[SCHED_LAS_MAX + 1];
+    uint64_t last_order[SCHED_LAS_MAX + 1]; /* the greatest place in line */
+};
+
 /* Who has a share of his own and jobs: a user in an account, or a whole account. */
 struct leaf {
     struct account *account;
@@ -67,6 +73,10 @@ struct leaf {
     double used_card_us; /* as of stamp_us */
     int64_t stamp_us;
     uint64_t running_ppm;      /* as they are charged */
+    uint64_t held_ppm;         /* of cards, by its running jobs */
+    uint64_t leaving_ppm;      /* of it, by those that are told to go */
+    double due;                /* its part of all cards; after take_stock (preempt.c) */
+    struct levels levels;      /* after take_stock (preempt.c) */
     uint32_t running, pending; /* pending: held ones too */
     struct shape *shapes;
     struct entry *first; /* first in line over its shapes; NULL: nothing pending that is not held */
@@ -98,6 +108,7 @@ struct class
     uint64_t preempts;   /* bits: indices of classes whose running jobs it may push out */
     int preempt, signal; /* how its own jobs go: enum qos_preempt */
     int64_t grace_us;
+    uint64_t held_ppm; /* after take_stock (preempt.c) */
     struct fence fence;
 };
 
@@ -141,6 +152,9 @@ struct sched {
     bool holder_asked;  /* in this cycle */
     bool passed_over;   /* somebody did not fit in this cycle */
     struct reservation reservation;
+    struct entry *claim; /* others are stopped for it: it goes first; NULL: nobody */
+    int64_t crossing_us; /* no running job passes a threshold of service before this */
+    bool stock_taken;    /* what leaves and classes hold is that of now */
     enum card_ban *bans; /* reserved cards, for place/ */
     size_t ban_alloc;
 };
@@ -195,6 +209,14 @@ enum place_verdict ask_place(struct sched *s, const struct inventory *inv, struc
                              struct plan *ret_plan);
 /* As reserve_for, for who has just been told that it does not fit. */
 bool ask_reservation(struct sched *s, const struct inventory *inv, struct entry *e, struct now now);
+
+/* ---- who goes for whom (preempt.c) ---- */
+
+/* It runs from now on, or ran up to now. */
+void preempt_started(struct sched *s, struct entry *e);
+void preempt_ended(struct sched *s, struct entry *e);
+/* Running jobs get the level of attained service that they have reached. */
+void preempt_settle(struct sched *s, int64_t now_us);
 
 /* ---- reservations (reserve.c) ---- */
 

@@ -13,6 +13,7 @@ struct sched *sched_new(const struct sched_policy *policy)
 {
     struct sched *s = mem_new(sizeof *s);
     s->policy = *policy;
+    s->crossing_us = INT64_MAX;
     fence_init(&s->fence, "this server");
     (void)class_get(s, QOS_DEFAULT); /* the first */
     return s;
@@ -213,6 +214,8 @@ static void take_pending(struct sched *s, struct entry *e)
 {
     if (s->reservation.entry == e)
         reserve_clear(s);
+    if (s->claim == e)
+        s->claim = NULL;
     if (e->state == ENTRY_HELD)
         held_take(s, e);
     else
@@ -319,6 +322,7 @@ static void stop_running(struct sched *s, struct entry *e, int64_t at_us)
     struct leaf *l = e->shape->leaf;
     leaf_settle(s, l, at_us);
     e->attained_card_us = attained(e, at_us);
+    preempt_ended(s, e);
     meters_give(e->shape, &e->run->place);
     l->running_ppm -= e->run->share_ppm;
     l->running--;
@@ -379,6 +383,8 @@ void sched_start(struct sched *s, uint64_t id, const struct place *place, uint64
     run_put(s, e, r);
     meters_take(e->shape, &r->place);
     l->running_ppm += r->share_ppm;
+    l->held_ppm += r->held_ppm;
+    preempt_started(s, e);
     l->running++;
     s->running++;
     s->line_stale = true;

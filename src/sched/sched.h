@@ -89,6 +89,8 @@ struct sched_policy {
     struct sched_order order;
     int64_t las_us[SCHED_LAS_MAX]; /* rising thresholds of attained service, card·µs */
     uint32_t las_count;
+    bool preempt_las;    /* inside an account with SCHED_LAS: who had more goes for who had less */
+    bool preempt_shares; /* between accounts: jobs of a larger share go for a smaller one */
 };
 
 /* 7 days, 1 minute, 10 minutes; shares alone decide; 1 and 10 card-hours. */
@@ -263,6 +265,28 @@ void sched_cycle(struct sched *s, struct now now);
  */
 int sched_next(struct sched *s, const struct inventory *inv, struct now now,
                struct sched_decision *ret);
+
+/*
+ * Who should be stopped, so that one that waits can start? To be asked when
+ * sched_next says that nobody can start. 1 and `ret` filled, which the caller
+ * ends: he sees to it that the victims stop, and calls sched_requeue or
+ * sched_end for each when it holds nothing any more. Until the one they go for
+ * has started, nobody else is chosen, and it goes before all others. 0: nobody.
+ *
+ * A job goes for another because its class says so (qos.h), because it had
+ * more service (preempt_las), or because its account has the larger share and
+ * keeps it no smaller (preempt_shares): so nobody is stopped in a circle. No
+ * more are stopped than the place needs: of the lowest tier first, then who
+ * had most service, then who began last.
+ */
+struct sched_preemption {
+    uint64_t job_id; /* who is to start */
+    uint64_t *victims;
+    size_t count, alloc;
+};
+void sched_preemption_done(struct sched_preemption *p);
+int sched_preempt(struct sched *s, const struct inventory *inv, struct now now,
+                  struct sched_preemption *ret);
 
 /*
  * When another cycle is worth while although nothing happened: a hold that

@@ -271,7 +271,7 @@ static void find_turn(struct sched *s, const struct inventory *inv, const struct
                       struct now now, struct sched_explanation *x)
 {
     const struct leaf *l = e->shape->leaf;
-    s->cards = inv->card_count;
+    s->cards = inv->bulk ? inv->bulk->cards : inv->card_count;
     question_look(s, inv, e->shape->question);
     tree_rank(s, now.boot_us);
     struct turn t = turn_of(s, e, now.boot_us);

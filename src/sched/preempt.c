@@ -1,0 +1,391 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "plan/carry.h"
+#include "sched/queue.h"
+
+/*
+ * A job may go for another for three reasons: its class says so; both are of
+ * one leaf that goes by attained service, and it had more; or its leaf has so
+ * much that it keeps no less of its due, without it, than the other's leaf
+ * then has. The last cannot go round: each time the larger share shrinks, and
+ * the smaller does not overtake it.
+ */
+
+void sched_preemption_done(struct sched_preemption *p)
+{
+    free(p->victims);
+    memset(p, 0, sizeof *p);
+}
+
+/* ---- attained service of those that run ------------------------------------ */
+
+static bool by_service(const struct entry *e)
+{
+    return e->shape->leaf->account->inside == SCHED_LAS;
+}
+
+static uint16_t level_now(const struct sched *s, const struct entry *e, int64_t now_us)
+{
+    uint16_t level = 0;
+    if (!by_service(e))
+        return 0;
+    double had = e->attained_card_us;
+    if (now_us > e->run->since_us)
+        had += (double)(now_us - e->run->since_us) * (double)e->run->held_ppm / PPM;
+    while (level < s->policy.las_count && had >= (double)s->policy.las_us[level])
+        level++;
+    return level;
+}
+
+/* When it passes its next threshold; INT64_MAX: never. */
+static int64_t crossing_us(const struct sched *s, const struct entry *e)
+{
+    if (!by_service(e) || e->level >= s->policy.las_count || !e->run->held_ppm)
+        return INT64_MAX;
+    double left = ((double)s->policy.las_us[e->level] - e->attained_card_us) * PPM;
+    return e->run->since_us + (int64_t)(left / (double)e->run->held_ppm) + 1;
+}
+
+static void note_crossing(struct sched *s, const struct entry *e)
+{
+    int64_t at = crossing_us(s, e);
+    if (at < s->crossing_us)
+        s->crossing_us = at;
+}
+
+void preempt_started(struct sched *s, struct entry *e)
+{
+    s->stock_taken = false;
+    note_crossing(s, e);
+}
+
+void preempt_ended(struct sched *s, struct entry *e)
+{
+    struct leaf *l = e->shape->leaf;
+    s->stock_taken = false;
+    l->held_ppm -= e->run->held_ppm;
+    if (e->run->leaving)
+        l->leaving_ppm -= e->run->held_ppm;
+}
+
+void preempt_settle(struct sched *s, int64_t now_us)
+{
+    if (now_us < s->crossing_us)
+        return;
+    s->crossing_us = INT64_MAX;
+    s->stock_taken = false;
+    for (struct entry *e = s->runs; e; e = e->right) {
+        e->level = level_now(s, e, now_us);
+        note_crossing(s, e);
+    }
+}
+
+/* ---- who may go for whom --------------------------------------------------- */
+
+/* What a leaf holds of its due, where that is a part of all cards. */
+static double part_of(const struct leaf *l, double ppm)
+{
+    return l->due > 0 ? ppm / l->due : ppm > 0 ? INFINITY : 0;
+}
+
+static double due_of(const struct sched *s, const struct leaf *l)
+{
+    double due = s->tree[l->node].norm_shares;
+    for (const struct account *a = l->account; a; a = a->parent)
+        if (a->node != l->node)
+            due *= s->tree[a->node].norm_shares;
+    return due;
+}
+
+/* What those hold who are told to go is not the leaf's own any more. */
+static double keeps_ppm(const struct leaf *l)
+{
+    return (double)(l->held_ppm - l->leaving_ppm);
+}
+
+static bool evens_out(const struct entry *e, double need_ppm, const struct entry *v)
+{
+    const struct leaf *gains = e->shape->leaf, *loses = v->shape->leaf;
+    return part_of(gains, keeps_ppm(gains) + need_ppm) <=
+           part_of(loses, keeps_ppm(loses) - (double)v->run->held_ppm);
+}
+
+/* By what they have used, as Fair Tree has it: what is left over goes by the same order. */
+static bool ranks_before(const struct sched *s, const struct leaf *a, const struct leaf *b)
+{
+    return s->tree[a->node].rank < s->tree[b->node].rank;
+}
+
+static bool class_says(const struct entry *e, const struct entry *v)
+{
+    const struct class *mine = e->shape->class, *its = v->shape->class;
+    return its->preempt != PREEMPT_NEVER && mine->preempts >> its->index & 1;
+}
+
+static bool may_go(const struct sched *s, const struct entry *e, double need_ppm,
+                   const struct entry *v)
+{
+    if (v->run->leaving || !v->run->held_ppm)
+        return false;
+    if (class_says(e, v))
+        return true;
+    if (e->shape->class->priority != v->shape->class->priority)
+        return false;
+    if (v->shape->leaf == e->shape->leaf)
+        return s->policy.preempt_las && by_service(e) &&
+               (e->level != v->level ? e->level < v->level : entry_before(e, v));
+    return s->policy.preempt_shares && ranks_before(s, e->shape->leaf, v->shape->leaf) &&
+           evens_out(e, need_ppm, v);
+}
+
+/* ---- what there is to be had ----------------------------------------------- */
+
+static void take_stock(struct sched *s)
+{
+    if (s->stock_taken)
+        return;
+    s->stock_taken = true;
+    for (size_t i = 0; i < s->leaf_count; i++) {
+        memset(&s->leaves[i]->levels, 0, sizeof s->leaves[i]->levels);
+        s->leaves[i]->due = due_of(s, s->leaves[i]);
+    }
+    for (size_t i = 0; i < s->class_count; i++)
+        s->classes[i]->held_ppm = 0;
+    for (const struct entry *e = s->runs; e; e = e->right) {
+        struct levels *l = &e->shape->leaf->levels;
+        if (e->run->leaving)
+            continue;
+        l->ppm[e->level] += e->run->held_ppm;
+        if (e->order > l->last_order[e->level])
+            l->last_order[e->level] = e->order;
+        e->shape->class->held_ppm += e->run->held_ppm;
+    }
+}
+
+/* No more than this can be had for `e`. */
+static double most_ppm(const struct sched *s, const struct entry *e, double need_ppm)
+{
+    const struct leaf *mine = e->shape->leaf;
+    const struct levels *l = &mine->levels;
+    double sum = 0, after = part_of(mine, keeps_ppm(mine) + need_ppm);
+    for (size_t i = 0; i < s->class_count; i++)
+        if (e->shape->class->preempts >> i & 1)
+            sum += (double)s->classes[i]->held_ppm;
+    if (s->policy.preempt_las && by_service(e)) {
+        sum += l->last_order[e->level] >= e->order ? (double)l->ppm[e->level] : 0;
+        for (size_t i = e->level + 1u; i <= SCHED_LAS_MAX; i++)
+            sum += (double)l->ppm[i];
+    }
+    for (size_t i = 0; s->policy.preempt_shares && i < s->leaf_count; i++) {
+        const struct leaf *other = s->leaves[i];
+        double over = other->held_ppm ? keeps_ppm(other) - after * other->due : 0;
+        sum += over > 0 && ranks_before(s, mine, other) ? over : 0;
+    }
+    return sum;
+}
+
+static double free_ppm(const struct inventory *inv)
+{
+    return inv->bulk ? (double)inv->bulk->free * PPM : 0;
+}
+
+/* ---- a choice -------------------------------------------------------------- */
+
+struct choice {
+    struct entry **list;
+    size_t count, alloc;
+};
+
+/* Who goes first: of the lower tier, who had most, who began last. */
+static int by_going(const void *x, const void *y)
+{
+    const struct entry *a = *(struct entry *const *)x, *b = *(struct entry *const *)y;
+    if (a->shape->class->priority != b->shape->class->priority)
+        return a->shape->class->priority < b->shape->class->priority ? -1 : 1;
+    if (a->level != b->level)
+        return a->level > b->level ? -1 : 1;
+    if (!by_service(a) && a->run->since_us != b->run->since_us)
+        return a->run->since_us > b->run->since_us ? -1 : 1;
+    if (a->order != b->order)
+        return a->order > b->order ? -1 : 1;
+    return a->id > b->id ? -1 : a->id < b->id;
+}
+
+static void list_candidates(struct sched *s, const struct entry *e, double need_ppm,
+                            struct choice *c)
+{
+    c->count = 0;
+    for (struct entry *v = s->runs; v; v = v->right)
+        if (may_go(s, e, need_ppm, v)) {
+            ARRAY_ROOM(c->list, c->alloc, c->count + 1);
+            c->list[c->count++] = v;
+        }
+    if (c->count > 1)
+        qsort(c->list, c->count, sizeof *c->list, by_going);
+}
+
+static void mark(struct entry *v, bool leaving)
+{
+    struct leaf *l = v->shape->leaf;
+    v->run->leaving = leaving;
+    if (leaving)
+        l->leaving_ppm += v->run->held_ppm;
+    else
+        l->leaving_ppm -= v->run->held_ppm;
+}
+
+/* Would it fit with these and all that are told to go gone? */
+static bool fits_counted(const struct sched *s, const struct bulk *b, const struct entry *e)
+{
+    uint64_t have = (uint64_t)b->free * PPM;
+    for (const struct entry *v = s->runs; v; v = v->right)
+        have += v->run->leaving ? v->run->held_ppm : 0;
+    return have >= (uint64_t)e->shape->question->request.count * PPM;
+}
+
+static bool fits(struct sched *s, const struct inventory *inv, const struct entry *e,
+                 struct now now)
+{
+    struct place place;
+    struct plan plan;
+    if (inv->bulk)
+        return fits_counted(s, inv->bulk, e);
+    AUTO(inventory) struct inventory copy = { .cards = NULL };
+    struct place_rules rules = { .mode_hold_us = 0 };
+    carry_copy(inv, &copy);
+    for (const struct entry *v = s->runs; v; v = v->right)
+        if (v->run->leaving)
+            carry_end(&copy, v->id, now.boot_us);
+    if (place_request(&copy, &e->shape->question->request, &rules, now, &place, &plan, NULL) !=
+        PLACE_NOW)
+        return false;
+    place_done(&place);
+    plan_done(&plan);
+    return true;
+}
+
+/* Those without whom it fits as well stay; who would go last is asked first. */
+static void spare(struct sched *s, const struct inventory *inv, const struct entry *e,
+                  struct choice *c, struct now now)
+{
+    size_t n = 0;
+    for (size_t i = c->count; i-- > 0;) {
+        mark(c->list[i], false);
+        if (!fits(s, inv, e, now))
+            mark(c->list[i], true);
+    }
+    for (size_t i = 0; i < c->count; i++)
+        if (c->list[i]->run->leaving)
+            c->list[n++] = c->list[i];
+    c->count = n;
+}
+
+/* True: those left in `c` go. */
+static bool choose(struct sched *s, const struct inventory *inv, const struct entry *e,
+                   double need_ppm, struct now now, struct choice *c)
+{
+    size_t n = 0;
+    double had = 0;
+    list_candidates(s, e, need_ppm, c);
+    for (size_t i = 0; i < c->count; i++) {
+        struct entry *v = c->list[i];
+        if (!may_go(s, e, need_ppm, v)) /* of its leaf enough have gone already */
+            continue;
+        mark(v, true);
+        c->list[n++] = v;
+        had += (double)v->run->held_ppm;
+        if ((!inv->bulk || had + free_ppm(inv) >= need_ppm) && fits(s, inv, e, now)) {
+            c->count = n;
+            spare(s, inv, e, c, now);
+            return true;
+        }
+    }
+    while (n-- > 0)
+        mark(c->list[n], false);
+    return false;
+}
+
+/* ---- a question ------------------------------------------------------------ */
+
+/* Who waits and goes first, with what decides between them. */
+struct waiting {
+    struct entry *entry;
+    struct turn turn;
+};
+
+static int by_turn(const void *x, const void *y)
+{
+    const struct waiting *a = x, *b = y;
+    if (a->turn.tier != b->turn.tier)
+        return a->turn.tier > b->turn.tier ? -1 : 1;
+    if (a->entry->shape->leaf == b->entry->shape->leaf && a->entry->level != b->entry->level)
+        return a->entry->level < b->entry->level ? -1 : 1;
+    if (a->turn.points < b->turn.points || a->turn.points > b->turn.points)
+        return a->turn.points > b->turn.points ? -1 : 1;
+    return entry_before(a->entry, b->entry) ? -1 : 1;
+}
+
+static double need_ppm(const struct inventory *inv, const struct entry *e)
+{
+    if (inv->bulk)
+        return (double)e->shape->question->request.count * PPM;
+    return (double)e->shape->question->need.dominant_ppm;
+}
+
+/* The first in line of each shape for which enough could go, in the order of the line. */
+static size_t list_waiting(struct sched *s, const struct inventory *inv, struct now now,
+                           struct waiting **ret)
+{
+    size_t n = 0, alloc = 0;
+    take_stock(s);
+    for (size_t i = 0; i < s->leaf_count; i++)
+        for (struct shape *sh = s->leaves[i]->shapes; sh; sh = sh->next) {
+            struct entry *e = sh->first;
+            if (!e || question_answer(s, sh->question) == ANSWER_NEVER || sh->limited == s->cycle)
+                continue;
+            double need = need_ppm(inv, e), most = most_ppm(s, e, need);
+            if (most <= 0 || (inv->bulk && most + free_ppm(inv) < need))
+                continue;
+            ARRAY_ROOM(*ret, alloc, n + 1);
+            (*ret)[n++] = (struct waiting){ .entry = e, .turn = turn_of(s, e, now.boot_us) };
+        }
+    if (n > 1)
+        qsort(*ret, n, sizeof **ret, by_turn);
+    return n;
+}
+
+static bool anybody_may(const struct sched *s)
+{
+    bool classes = false;
+    for (size_t i = 0; i < s->class_count; i++)
+        classes = classes || s->classes[i]->preempts;
+    return classes || s->policy.preempt_las || s->policy.preempt_shares;
+}
+
+int sched_preempt(struct sched *s, const struct inventory *inv, struct now now,
+                  struct sched_preemption *ret)
+{
+    struct choice c = { .list = NULL };
+    auto_free struct waiting *waiting = NULL;
+    int found = 0;
+    if (!s->pending || s->claim || !anybody_may(s))
+        return 0;
+    size_t n = list_waiting(s, inv, now, &waiting);
+    for (size_t i = 0; i < n && !found; i++) {
+        struct entry *e = waiting[i].entry;
+        if (!choose(s, inv, e, need_ppm(inv, e), now, &c))
+            continue;
+        *ret = (struct sched_preemption){ .job_id = e->id };
+        ARRAY_ROOM(ret->victims, ret->alloc, c.count);
+        for (size_t k = 0; k < c.count; k++)
+            ret->victims[ret->count++] = c.list[k]->id;
+        s->claim = e;
+        s->stock_taken = false;
+        found = 1;
+    }
+    free(c.list);
+    return found;
+}
