@@ -133,7 +133,7 @@ uint32_t tree_before(const struct entry *root, const struct entry *e)
 
 /* ---- the table ------------------------------------------------------------- */
 
-void table_done(struct table *t)
+void entries_done(struct entries *t)
 {
     for (size_t i = 0; i < t->block_count; i++)
         free(t->blocks[i]);
@@ -142,12 +142,12 @@ void table_done(struct table *t)
     memset(t, 0, sizeof *t);
 }
 
-static struct entry **bucket(const struct table *t, uint64_t id)
+static struct entry **bucket(const struct entries *t, uint64_t id)
 {
     return &t->buckets[mix(id) & (t->bucket_count - 1)];
 }
 
-struct entry *table_get(const struct table *t, uint64_t id)
+struct entry *entries_get(const struct entries *t, uint64_t id)
 {
     struct entry *e = t->bucket_count ? *bucket(t, id) : NULL;
     while (e && e->id != id)
@@ -155,9 +155,9 @@ struct entry *table_get(const struct table *t, uint64_t id)
     return e;
 }
 
-static void grow_buckets(struct table *t)
+static void grow_buckets(struct entries *t)
 {
-    struct table old = *t;
+    struct entries old = *t;
     t->bucket_count = old.bucket_count ? old.bucket_count * 2 : 64;
     t->buckets = mem_new(t->bucket_count * sizeof(struct entry *));
     for (size_t i = 0; i < old.bucket_count; i++)
@@ -170,7 +170,7 @@ static void grow_buckets(struct table *t)
     free(old.buckets);
 }
 
-static void add_block(struct table *t)
+static void add_block(struct entries *t)
 {
     struct entry *block = mem_new(BLOCK * sizeof *block);
     ARRAY_ROOM(t->blocks, t->block_alloc, t->block_count + 1);
@@ -181,7 +181,7 @@ static void add_block(struct table *t)
     }
 }
 
-struct entry *table_add(struct table *t, uint64_t id)
+struct entry *entries_add(struct entries *t, uint64_t id)
 {
     if (t->count == t->bucket_count)
         grow_buckets(t);
@@ -196,7 +196,7 @@ struct entry *table_add(struct table *t, uint64_t id)
     return e;
 }
 
-void table_drop(struct table *t, struct entry *e)
+void entries_drop(struct entries *t, struct entry *e)
 {
     struct entry **at = bucket(t, e->id);
     while (*at != e)
@@ -207,7 +207,7 @@ void table_drop(struct table *t, struct entry *e)
     t->count--;
 }
 
-size_t table_bytes(const struct table *t)
+size_t entries_bytes(const struct entries *t)
 {
     return t->bucket_count * sizeof *t->buckets + t->block_count * BLOCK * sizeof(struct entry) +
            t->block_alloc * sizeof *t->blocks;

@@ -63,7 +63,7 @@ static inline uint32_t tree_size(const struct entry *root)
 bool entry_before(const struct entry *a, const struct entry *b);
 
 /* All entries by id, and their memory. */
-struct table {
+struct entries {
     struct entry **buckets;
     size_t bucket_count; /* a power of two, or 0 */
     size_t count;
@@ -72,10 +72,10 @@ struct table {
     size_t block_count, block_alloc;
 };
 
-void table_done(struct table *t);
-struct entry *table_get(const struct table *t, uint64_t id);
-struct entry *table_add(struct table *t, uint64_t id); /* zeroed but for the id */
-void table_drop(struct table *t, struct entry *e);
-size_t table_bytes(const struct table *t);
+void entries_done(struct entries *t);
+struct entry *entries_get(const struct entries *t, uint64_t id);
+struct entry *entries_add(struct entries *t, uint64_t id); /* zeroed but for the id */
+void entries_drop(struct entries *t, struct entry *e);
+size_t entries_bytes(const struct entries *t);
 
 #endif

@@ -123,7 +123,7 @@ struct reservation {
 
 struct sched {
     struct sched_policy policy;
-    struct table entries;
+    struct entries entries;
     struct map accounts_by_name;
     struct account **accounts; /* in order of making */
     size_t account_count, account_alloc;

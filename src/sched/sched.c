@@ -42,7 +42,7 @@ void sched_free(struct sched *s)
         next = q->next;
         free(q);
     }
-    table_done(&s->entries);
+    entries_done(&s->entries);
     map_done(&s->accounts_by_name);
     map_done(&s->refused);
     free(s->accounts);
@@ -277,7 +277,7 @@ static double attained(const struct entry *e, int64_t now_us)
 
 double sched_attained(const struct sched *s, uint64_t id, int64_t now_us)
 {
-    const struct entry *e = table_get(&s->entries, id);
+    const struct entry *e = entries_get(&s->entries, id);
     return e ? attained(e, now_us) : 0;
 }
 
@@ -293,10 +293,10 @@ static uint16_t level_of(const struct sched *s, const struct entry *e)
 
 void sched_add(struct sched *s, const struct sched_job *job)
 {
-    assert(job->id && !table_get(&s->entries, job->id));
+    assert(job->id && !entries_get(&s->entries, job->id));
     struct account *a = account_get(s, job->account);
     struct leaf *l = leaf_get(s, a, job->uid, job->user);
-    struct entry *e = table_add(&s->entries, job->id);
+    struct entry *e = entries_add(&s->entries, job->id);
     e->order = job->order ? job->order : job->id;
     e->limit_us = job->limit_us > 0 ? job->limit_us : INT64_MAX;
     e->submit_us = job->submit_us;
@@ -314,7 +314,7 @@ void sched_add(struct sched *s, const struct sched_job *job)
 static void forget(struct sched *s, struct entry *e)
 {
     shape_drop(s, e->shape);
-    table_drop(&s->entries, e);
+    entries_drop(&s->entries, e);
 }
 
 static void stop_running(struct sched *s, struct entry *e, int64_t at_us)
@@ -341,7 +341,7 @@ static void leave_pending(struct sched *s, struct entry *e)
 
 void sched_remove(struct sched *s, uint64_t id)
 {
-    struct entry *e = table_get(&s->entries, id);
+    struct entry *e = entries_get(&s->entries, id);
     if (!e || e->state == ENTRY_RUNNING)
         return;
     leave_pending(s, e);
@@ -350,7 +350,7 @@ void sched_remove(struct sched *s, uint64_t id)
 
 void sched_hold(struct sched *s, uint64_t id, int64_t until_us)
 {
-    struct entry *e = table_get(&s->entries, id);
+    struct entry *e = entries_get(&s->entries, id);
     if (!e || e->state == ENTRY_RUNNING)
         return;
     take_pending(s, e);
@@ -359,7 +359,7 @@ void sched_hold(struct sched *s, uint64_t id, int64_t until_us)
 
 void sched_release(struct sched *s, uint64_t id)
 {
-    struct entry *e = table_get(&s->entries, id);
+    struct entry *e = entries_get(&s->entries, id);
     if (!e || e->state != ENTRY_HELD)
         return;
     held_take(s, e);
@@ -369,7 +369,7 @@ void sched_release(struct sched *s, uint64_t id)
 void sched_start(struct sched *s, uint64_t id, const struct place *place, uint64_t share_ppm,
                  int64_t since_us)
 {
-    struct entry *e = table_get(&s->entries, id);
+    struct entry *e = entries_get(&s->entries, id);
     assert(e && e->state != ENTRY_RUNNING);
     struct leaf *l = e->shape->leaf;
     struct run *r = mem_new(sizeof *r);
@@ -392,7 +392,7 @@ void sched_start(struct sched *s, uint64_t id, const struct place *place, uint64
 
 void sched_end(struct sched *s, uint64_t id, int64_t at_us)
 {
-    struct entry *e = table_get(&s->entries, id);
+    struct entry *e = entries_get(&s->entries, id);
     if (!e || e->state != ENTRY_RUNNING)
         return;
     stop_running(s, e, at_us);
@@ -401,7 +401,7 @@ void sched_end(struct sched *s, uint64_t id, int64_t at_us)
 
 void sched_requeue(struct sched *s, uint64_t id, int64_t at_us)
 {
-    struct entry *e = table_get(&s->entries, id);
+    struct entry *e = entries_get(&s->entries, id);
     if (!e || e->state != ENTRY_RUNNING)
         return;
     stop_running(s, e, at_us);
@@ -462,7 +462,7 @@ int sched_admit(struct sched *s, const struct inventory *inv, const struct sched
 
 size_t sched_bytes(const struct sched *s)
 {
-    size_t bytes = sizeof *s + table_bytes(&s->entries) + s->running * sizeof(struct run);
+    size_t bytes = sizeof *s + entries_bytes(&s->entries) + s->running * sizeof(struct run);
     for (size_t i = 0; i < s->account_count; i++)
         bytes += sizeof(struct account) + strlen(s->accounts[i]->name) + 1;
     for (size_t i = 0; i < s->leaf_count; i++) {

@@ -341,7 +341,7 @@ static bool limited(struct sched *s, const struct inventory *inv, const struct e
 void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, struct now now,
                    struct sched_explanation *ret)
 {
-    const struct entry *e = table_get(&s->entries, id);
+    const struct entry *e = entries_get(&s->entries, id);
     *ret = (struct sched_explanation){ .why = WHY_UNKNOWN };
     if (!e)
         return;
