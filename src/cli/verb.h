@@ -96,6 +96,7 @@ int verb_cancel(struct session *s, int argc, char **argv);
 int verb_wait(struct session *s, int argc, char **argv);
 int verb_shares(struct session *s, int argc, char **argv);
 int verb_why(struct session *s, int argc, char **argv);
+int verb_replay(struct session *s, int argc, char **argv);
 int verb_gpus(struct session *s, int argc, char **argv);
 int verb_layout(struct session *s, int argc, char **argv);
 int verb_mig_parted(struct session *s, int argc, char **argv);

@@ -17,6 +17,7 @@ const struct verb verbs[] = {
     { "shares", verb_shares, "who has which share, what was used of it, and who goes first" },
     { "wait", verb_wait, "wait for jobs to end, and exit as they did" },
     { "cancel", verb_cancel, "end jobs, or take them out of the queue" },
+    { "replay", verb_replay, "what another policy, or other cards, would have done with past jobs" },
     { "gpus", verb_gpus, "the cards, their slices, and who has them" },
     { "profiles", verb_profiles, "how a card can be cut" },
     { "layout", verb_layout, "what the cards should be, from a file: check, plan, apply, export" },

@@ -189,6 +189,31 @@ static void set_account(struct world *w, const char *name)
     sched_set_account(w->queue, &b);
 }
 
+static bool has_branch(const struct replay_policy *p, const char *name)
+{
+    for (size_t i = 0; i < p->branch_count; i++)
+        if (strcmp(p->branches[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void set_accounts(struct world *w)
+{
+    const struct replay_policy *p = w->policy;
+    const struct trace_names *names = &w->trace->accounts;
+    if (p->limits || p->user_limits)
+        sched_set_limits(w->queue, p->limits, p->user_limits);
+    for (size_t i = 0; i < p->qos_count; i++)
+        sched_set_qos(w->queue, &p->qos[i]);
+    for (size_t i = 0; i < p->branch_count; i++)
+        sched_set_account(w->queue, &p->branches[i]);
+    for (size_t i = 0; i < names->count && !p->pooled; i++)
+        if (!has_branch(p, names->words[i]))
+            set_account(w, names->words[i]);
+    if (p->pooled)
+        set_account(w, "all");
+}
+
 static void world_init(struct world *w, const struct trace *t, const struct inventory *inv,
                        const struct replay_policy *p, struct replay_result *r)
 {
@@ -197,12 +222,7 @@ static void world_init(struct world *w, const struct trace *t, const struct inve
     w->queue = sched_new(&p->sched);
     w->running = mem_new(t->count * sizeof *w->running);
     carry_copy(inv, &w->inv);
-    for (size_t i = 0; i < t->accounts.count; i++)
-        set_account(w, t->accounts.words[i]);
-    if (p->pooled)
-        set_account(w, "all");
-    for (size_t i = 0; i < p->weight_count; i++)
-        sched_set_weight(w->queue, p->weights[i].account, p->weights[i].weight);
+    set_accounts(w);
 }
 
 static void world_done(struct world *w)

@@ -16,18 +16,17 @@
 #include "replay/trace.h"
 #include "sched/sched.h"
 
-struct replay_weight {
-    const char *account; /* borrowed */
-    double weight;
-};
-
 struct replay_policy {
     struct sched_policy sched;
     bool pooled;              /* all jobs as if of one account: shares do not matter */
     enum sched_inside inside; /* of accounts that have no branch */
     int64_t default_time_us;  /* limit of jobs that name none; 0: none */
-    struct replay_weight *weights;
-    size_t weight_count, weight_alloc;
+    /* As for sched_set_account, sched_set_qos and sched_set_limits; borrowed. */
+    const struct sched_branch *branches;
+    size_t branch_count;
+    const struct qos *qos;
+    size_t qos_count;
+    const struct limits *limits, *user_limits; /* NULL: none */
 };
 
 /* What became of one job of the trace. */
