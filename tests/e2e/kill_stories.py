@@ -161,3 +161,45 @@ def ended_meanwhile(w):
     w.kill_daemon()
     (w.out / "go").touch()
     harness.until(lambda: w.supervisors() == [], "its supervisor ended")
+
+
+def laid_out(w, *slices):
+    """Until the driver has these GPU instances on gpu0, (start, profile) each."""
+    w.until(lambda: w.places() == [(0, *one) for one in slices], f"{slices}, not {w.places()}")
+
+
+@story()
+def layout(w):
+    """A card with an idle slice is laid out; what stays keeps its place, and a job uses it."""
+    w.job("before", "--slice", "3g.40gb")
+    w.settle()
+    yield
+    w.lay_out("cards: [{card: gpu0, mode: slices, slices: [1g.20gb@0, 2g.20gb@2, 3g.40gb@4]}]")
+    laid_out(w, (0, "1g.20gb"), (2, "2g.20gb"), (4, "3g.40gb"))
+    w.job("after", "--slice", "2g.20gb", body=f"exec {PROBE} --seconds 0")
+
+
+@story(passes=4)
+def kept_layout(w):
+    """The machine reboots under a layout that is kept."""
+    w.lay_out("cards: [{card: gpu0, mode: slices, slices: [2g.20gb@0, 3g.40gb@4]}]")
+    yield
+    w.kill_daemon()
+    w.box.machine.sim("reboot")
+    w.answering()
+    laid_out(w, (0, "2g.20gb"), (4, "3g.40gb"))
+
+
+@story(passes=4)
+def command_cut_short(w):
+    """A command without a daemon dies in the middle, and divvyd finishes what it began."""
+    w.lay_out("cards: [{card: gpu0, mode: auto, slices: [2g.20gb@0, 1g.10gb@3]}]")
+    yield
+    w.kill_daemon()
+    w.arm("APPLY_DONE", 3)
+    wish = w.wish("cards: [{card: gpu0, mode: auto, slices: [1g.20gb@0, 3g.40gb@4]}]")
+    w.divvy.run("layout", "apply", wish, "--yes", env={"DIVVY_KILL": str(w.kill)}, check=False)
+    w.answering()
+    laid_out(w, (0, "1g.20gb"), (4, "3g.40gb"))
+    w.lay_out(wish.read_text())
+    laid_out(w, (0, "1g.20gb"), (4, "3g.40gb"))

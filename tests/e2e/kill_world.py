@@ -312,6 +312,37 @@ class World:
             count[line] = count.get(line, 0) + 1
         return count
 
+    # ---- layouts ----
+
+    def wish(self, text):
+        path = self.box.folder / "wish.yaml"
+        path.write_text(text)
+        return path
+
+    def lay_out(self, text):
+        """divvy layout apply until it says that it is done; it waits for a divvyd that comes back."""
+        path = self.wish(text)
+
+        def attempt():
+            with open(self.out / "layout.said", "w", encoding="utf-8") as said:
+                command = subprocess.Popen(
+                    [harness.PROGRAMS / "divvy", "layout", "apply", path, "--yes",
+                     "--allow-move-idle"], env=self.divvy.env, stdout=said, stderr=said)
+            self.clients.append(command)
+            self.until(lambda: command.poll() is not None, "the layout command ends")
+            if command.returncode == 0:
+                return True
+            if not self.deaths and not self.killed():
+                raise harness.Failed((self.out / "layout.said").read_text())
+            return None
+        self.insist(attempt)
+
+    def places(self):
+        """What the driver has: (start, units) of GPU instances, by card."""
+        return [(card["ordinal"], gi["start"], gi["profile"])
+                for card in self.box.machine.status()["cards"]
+                for gi in sorted(card["gpu_instances"], key=lambda gi: gi["start"])]
+
     # ---- the end ----
 
     def settle(self):
