@@ -18,6 +18,8 @@ static const char doc[] =
     "  plan FILE     what would change, and whom it waits for; changes nothing\n"
     "  apply FILE    change it: as a whole, or not at all\n"
     "  export        the file that asks for what is there now\n"
+    "  save [WHERE]  the same to a file, or under a name (default: boot)\n"
+    "  restore [WHERE]  make the cards that again, in the same places\n"
     "  status        the change that divvyd has, and what cards keep\n"
     "  stop          call it off: what was done of it is undone\n\n"
     "  divvy layout check lab.yaml --board a100-80gb:2\n"
@@ -493,6 +495,8 @@ static const struct {
     { "plan", plan },
     { "apply", layout_apply },
     { "export", export_now },
+    { "save", layout_save },
+    { "restore", layout_restore },
     { "status", layout_show_change },
     { "stop", layout_stop_change },
 };
@@ -502,16 +506,17 @@ int verb_layout(struct session *s, int argc, char **argv)
     struct layout_call call = { .word = NULL };
     struct verb_words verb = { .options = options,
                                .parser = parse,
-                               .args = "check|plan|apply|export|status|stop [FILE]",
+                               .args = "check|plan|apply|export|save|restore|status|stop [FILE]",
                                .doc = doc };
     verb_parse(s, &verb, argc, argv, &call);
     for (size_t i = 0; call.word && i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i].word, call.word) == 0)
             return words[i].run(s, &call);
     if (!call.word)
-        return verb_usage(s, "say what: divvy layout check, plan, apply, export, status or stop");
+        return verb_usage(s, "say what: divvy layout check, plan, apply, export, save, restore, "
+                             "status or stop");
     return verb_usage(s,
-                      "there is no 'layout %.32s'; there is check, plan, apply, export, status and "
-                      "stop",
+                      "there is no 'layout %.32s'; there is check, plan, apply, export, save, "
+                      "restore, status and stop",
                       call.word);
 }

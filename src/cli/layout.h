@@ -101,6 +101,12 @@ int layout_apply(struct session *s, const struct layout_call *call);
 /* The same through divvyd, which answers on `c`; `w` has the file. */
 int layout_through_daemon(struct layout_work *w, struct session *s, const struct layout_call *call,
                           struct client *c);
+/* layout save, layout restore: to a file or a name, and back. */
+int layout_save(struct session *s, const struct layout_call *call);
+int layout_restore(struct session *s, const struct layout_call *call);
+/* Slices that the wish knows by another UUID than they have, a sentence or an object each. */
+void layout_add_identities(const struct layout_work *w, struct text *ret);
+json_t *layout_identities_json(const struct layout_work *w);
 /* layout status, layout stop: of the change that divvyd has. */
 int layout_show_change(struct session *s, const struct layout_call *call);
 int layout_stop_change(struct session *s, const struct layout_call *call);

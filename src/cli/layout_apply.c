@@ -352,10 +352,12 @@ int layout_report(const struct layout_work *w, const struct session *s, uint64_t
         auto_json json_t *j = layout_json(w);
         json_put_u64(j, "changed", changed);
         json_put(j, "layout", layout_export_json(&w->inv));
+        json_put(j, "identities", layout_identities_json(w));
         printed = verb_print_json(j);
     } else {
         if (left == STATUS_OK && changed)
             add_result(w, &t);
+        layout_add_identities(w, &t);
         text_addf(&t, "%s\n",
                   left == LAYOUT_STATUS_RESET
                       ? "Not all of it is done: a reboot is needed, and the "

@@ -240,6 +240,45 @@ def test_a_layout_that_does_not_come_back_blocks_nothing(box, machine):
     assert box.divvy.wait(job)["state"] == "completed", "the other card serves"
 
 
+# ---- saved layouts ----
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("daemon", [False, True])
+def test_saved_and_restored(box, machine, daemon):
+    if daemon:
+        box.divvy.configure("cards:\n  default: {pool: queue, mode: auto}\n")
+        box.divvy.start()
+    apply(box, KEPT)
+    first, modes = places(box), [card["mode"] for card in box.divvy.json("gpus")["cards"]]
+    box.divvy.run("layout", "save", "lab")
+    assert (box.divvy.root / "var/lib/divvy/layouts/lab.yaml").exists()
+    apply(box, "cards:\n- {card: all, mode: auto, slices: [1g.10gb@6]}\n", "--allow-move-idle")
+    done = box.divvy.run("layout", "restore", "lab", "--yes")
+    assert places(box) == first
+    assert [card["mode"] for card in box.divvy.json("gpus")["cards"]] == modes
+    assert "nothing was changed" in box.divvy.run("layout", "restore", "lab", "--yes").stdout
+    now = slices(box)
+    path = box.folder / "old.yaml"
+    path.write_text((box.divvy.root / "var/lib/divvy/layouts/lab.yaml").read_text().replace(
+        now["gpu1/7g.80gb@0"], "MIG-old"))
+    done = box.divvy.run("layout", "restore", path, "--yes")
+    assert f"gpu1/7g.80gb@0 is {now['gpu1/7g.80gb@0']} now; it was MIG-old" in done.stdout
+
+
+def test_restored_over_a_reboot_without_a_daemon(box, machine):
+    apply(box, KEPT)
+    before = places(box)
+    box.divvy.run("layout", "save")
+    machine.sim("reboot")
+    assert not places(box)
+    box.divvy.run("layout", "restore", "boot", "--yes")
+    assert places(box) == before
+    done = box.divvy.run("layout", "restore", "other", "--yes", check=False)
+    assert done.returncode == 4 and "other.yaml" in done.stderr
+    done = box.divvy.run("layout", "save", "a b", check=False)
+    assert done.returncode == 2 and "neither a file nor a name" in done.stderr
+
+
 # ---- crashes ----
 
 def test_killed_while_it_waits(box, divvy):
