@@ -445,14 +445,17 @@ void layouts_turn(struct daemon *d)
     if (d->inventory_stale)
         cards_rebuild(d);
     l->look = false;
-    keeps_plan(d, &p);
-    if (p.count) {
-        l->work = FOR_KEEPS;
-        (void)cut_begin_layout(d, &l->cut, &p, WHO_KEEPS); /* else it is tried again */
-        d->inventory_stale = true;
-    } else if (is_open(l)) {
+    /* What an order has just made of a card must not be taken for a layout that was lost. */
+    if (is_open(l))
         order_turn(d);
-    }
+    if (l->cut.open)
+        return;
+    keeps_plan(d, &p);
+    if (!p.count)
+        return;
+    l->work = FOR_KEEPS;
+    (void)cut_begin_layout(d, &l->cut, &p, WHO_KEEPS); /* else it is tried again */
+    d->inventory_stale = true;
 }
 
 static size_t cards_of(const struct plan *p)
