@@ -98,6 +98,12 @@ int layout_agree(const struct layout_work *w, const struct layout_call *call);
 int layout_report(const struct layout_work *w, const struct session *s, uint64_t changed);
 
 int layout_apply(struct session *s, const struct layout_call *call);
+/*
+ * Gives divvyd an order (model/layout_order.h) and waits until it is over. `*ret_change` is the
+ * change as GET /v1/layout tells it then; NULL before.
+ */
+int layout_order_post(struct client *c, json_t *order, json_t **ret_change, struct err *e);
+
 /* The same through divvyd, which answers on `c`; `w` has the file. */
 int layout_through_daemon(struct layout_work *w, struct session *s, const struct layout_call *call,
                           struct client *c);

@@ -37,22 +37,6 @@ static int status_of(const struct session *s, const struct err *e)
     return e->code == -EAGAIN ? LAYOUT_STATUS_RESET : status;
 }
 
-int applying_alone(const struct session *s)
-{
-    struct client *c = NULL;
-    struct err e = ERR_INIT;
-    int r = client_open(s->root, &c, &e);
-    client_close(c);
-    if (r == -EHOSTDOWN)
-        return STATUS_OK;
-    if (r < 0)
-        return verb_fail(s, &e);
-    verb_note("divvyd runs and has the cards. This version changes layouts only without it: stop "
-              "divvyd (running jobs go on), apply, and start it again; 'divvy layout plan' works "
-              "now");
-    return STATUS_REFUSED;
-}
-
 int applying_look(struct applying *a)
 {
     AUTO(snapshot) struct snapshot snapshot = SNAPSHOT_INIT;

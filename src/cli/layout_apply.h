@@ -3,8 +3,7 @@
  * and `divvy mig-parted` share.
  *
  *     AUTO(applying) struct applying a = { .session = s, .call = c, .who = "…" };
- *     … a.work: its list and layout are chosen …
- *     status = applying_alone(s);          // no daemon has the cards
+ *     … no divvyd answers; a.work: its list and layout are chosen …
  *     status = applying_open(&a);          // driver, locks, what was cut short; then a look
  *     … a.work.changes …
  *     status = applying_carry_out(&a, &plan, &aside);
@@ -38,9 +37,6 @@ struct applying {
 };
 
 void applying_done(struct applying *a);
-
-/* Refuses while divvyd runs: it has the cards. */
-int applying_alone(const struct session *s);
 
 /*
  * Opens the driver, takes the locks of all cards, finishes a change that was cut short, and goes

@@ -20,7 +20,11 @@ static int look(struct layout_work *w, const struct session *s, const struct lay
     int status = STATUS_OK;
     if (first && (call->make || call->unmake))
         status = layout_work_slice(w, s, call);
-    return status == STATUS_OK ? layout_work_plan(w, s) : status;
+    if (status == STATUS_OK)
+        status = layout_work_plan(w, s);
+    if (status == STATUS_OK)
+        layout_work_find_holders(w);
+    return status;
 }
 
 static json_t *order_json(const struct layout_work *w, const struct layout_call *call)
@@ -78,6 +82,12 @@ static int wait_for(struct client *c, json_t **change, struct err *e)
     return 0;
 }
 
+int layout_order_post(struct client *c, json_t *order, json_t **ret_change, struct err *e)
+{
+    int r = client_post(c, "/v1/layout", order, ret_change, e);
+    return r < 0 ? r : wait_for(c, ret_change, e);
+}
+
 static int status_of(const struct layout_work *w, json_t *change)
 {
     static const int statuses[] = {
@@ -131,7 +141,7 @@ int layout_through_daemon(struct layout_work *w, struct session *s, const struct
         return status;
     auto_json json_t *body = order_json(w, call);
     auto_json json_t *change = NULL;
-    if (client_post(c, "/v1/layout", body, &change, &e) < 0 || wait_for(c, &change, &e) < 0)
+    if (layout_order_post(c, body, &change, &e) < 0)
         return verb_fail(s, &e);
     status = look(w, s, call, c, false);
     return status == STATUS_OK ? finish(w, s, change) : status;

@@ -35,7 +35,7 @@ static int fail(const struct err *e)
 
 /* ---- what is to be done ---- */
 
-static bool any_turns(const struct layout_work *w)
+bool mig_turns(const struct layout_work *w)
 {
     for (size_t i = 0; i < w->inv.card_count; i++)
         if (w->wishes[i] && w->changes[i].verdict != LAYOUT_AS_WANTED && w->changes[i].turn >= 0)
@@ -54,7 +54,7 @@ static void tell_holders(const struct layout_work *w, size_t i)
 }
 
 /* Says of each card that is in the way why; nothing is changed then. */
-static int refuse(const struct layout_work *w)
+int mig_refuse(const struct layout_work *w)
 {
     for (size_t i = 0; i < w->inv.card_count; i++) {
         const struct layout_change *ch = &w->changes[i];
@@ -135,7 +135,7 @@ static int carry_out(struct running *r)
 static int change(struct running *r)
 {
     struct err e = ERR_INIT;
-    bool turns = any_turns(&r->a->work);
+    bool turns = mig_turns(&r->a->work);
     r->config_ran = !turns;
     if (hook(r, turns ? MIG_HOOK_MODE : MIG_HOOK_CONFIG, &e) < 0)
         return fail(&e);
@@ -144,7 +144,7 @@ static int change(struct running *r)
     if (layout_work_worst(&r->a->work) == LAYOUT_AS_WANTED)
         return STATUS_OK;
     if (layout_work_worst(&r->a->work) > LAYOUT_TO_DO)
-        return refuse(&r->a->work);
+        return mig_refuse(&r->a->work);
     return carry_out(r);
 }
 
@@ -162,12 +162,19 @@ static int with_hooks(struct running *r)
 int mig_apply(struct applying *a, const struct mig_call *c, const struct mig_hooks *hooks)
 {
     struct running r = { .a = a, .call = c, .hooks = hooks };
-    if (applying_alone(a->session) != STATUS_OK || applying_open(a) != STATUS_OK)
+    AUTO_PTR(client_close) struct client *client = NULL;
+    struct err e = ERR_INIT;
+    int code = client_open(a->session->root, &client, &e);
+    if (code == 0)
+        return mig_apply_through_daemon(a, c, hooks, client);
+    if (code != -EHOSTDOWN)
+        return fail(&e);
+    if (applying_open(a) != STATUS_OK)
         return STATUS_REFUSED;
     enum layout_verdict worst = layout_work_worst(&a->work);
     if (worst == LAYOUT_AS_WANTED)
         return STATUS_OK; /* no write, and no hook */
     if (worst > LAYOUT_BUSY || worst == LAYOUT_NEEDS_REBOOT)
-        return refuse(&a->work);
+        return mig_refuse(&a->work);
     return with_hooks(&r); /* a hook may stop who is in the way */
 }

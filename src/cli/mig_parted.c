@@ -136,7 +136,7 @@ static int read_environment(struct mig_call *c, unsigned verb)
 /* ---- the cards ---- */
 
 /* The driver is asked itself: numbers in these files are PCI order, not a daemon's. */
-static int read_cards(const struct session *s, struct inventory *ret)
+int mig_read_cards(const struct session *s, struct inventory *ret)
 {
     AUTO_PTR(driver_close) struct driver *d = NULL;
     AUTO(snapshot) struct snapshot snapshot = SNAPSHOT_INIT;
@@ -198,6 +198,7 @@ static int run_apply(struct session *s, struct mig_call *c)
     AUTO(applying)
     struct applying a = { .session = s,
                           .who = "divvy mig-parted",
+                          .settled = true,
                           .resets = c->skip_reset ? APPLY_RESET_NEVER : APPLY_RESET_OR_ASIDE };
     if (read_config(s, c, &a.work) != STATUS_OK || read_hooks(c, &hooks) != STATUS_OK ||
         mig_apply(&a, c, &hooks) != STATUS_OK)
@@ -225,7 +226,7 @@ static int run_assert(struct session *s, struct mig_call *c)
         return STATUS_REFUSED;
     if (c->valid_config)
         return print_line("Selected MIG configuration is valid");
-    if (read_cards(s, &w.inv) != STATUS_OK || layout_work_plan(&w, s) != STATUS_OK)
+    if (mig_read_cards(s, &w.inv) != STATUS_OK || layout_work_plan(&w, s) != STATUS_OK)
         return STATUS_REFUSED;
     if (layout_work_worst(&w) != LAYOUT_AS_WANTED)
         return not_applied(&w);
@@ -272,7 +273,7 @@ static int run_export(struct session *s, struct mig_call *c)
     AUTO(inventory) struct inventory inv = { .cards = NULL };
     AUTO(text) struct text t = TEXT_INIT;
     size_t unsaid = 0;
-    if (read_cards(s, &inv) != STATUS_OK)
+    if (mig_read_cards(s, &inv) != STATUS_OK)
         return STATUS_REFUSED;
     auto_json json_t *j =
         mig_state_export(&inv, c->config_label ? c->config_label : "current", &unsaid);
@@ -287,7 +288,7 @@ static int run_generate(struct session *s, struct mig_call *c)
 {
     AUTO(inventory) struct inventory inv = { .cards = NULL };
     AUTO(text) struct text t = TEXT_INIT;
-    if (read_cards(s, &inv) != STATUS_OK)
+    if (mig_read_cards(s, &inv) != STATUS_OK)
         return STATUS_REFUSED;
     auto_json json_t *j = mig_state_generate(&inv);
     if (format(c, j, &t) != STATUS_OK)
@@ -303,7 +304,7 @@ static int run_checkpoint(struct session *s, struct mig_call *c)
     AUTO(text) struct text t = TEXT_INIT;
     if (!c->checkpoint_file)
         return wrong("--checkpoint-file is missing");
-    if (read_cards(s, &inv) != STATUS_OK)
+    if (mig_read_cards(s, &inv) != STATUS_OK)
         return STATUS_REFUSED;
     auto_json json_t *j = mig_state_checkpoint(&inv);
     auto_free char *data = json_dumps(j, JSON_COMPACT);
@@ -320,7 +321,7 @@ static int read_checkpoint(struct session *s, const struct mig_call *c, struct l
     auto_free char *data = NULL;
     auto_json json_t *j = NULL;
     size_t len = 0;
-    if (read_cards(s, &inv) != STATUS_OK)
+    if (mig_read_cards(s, &inv) != STATUS_OK)
         return STATUS_REFUSED;
     int r = file_read(AT_FDCWD, c->checkpoint_file, CHECKPOINT_BYTES_MAX, &data, &len, &e);
     if (r == 0)
@@ -342,7 +343,9 @@ static int run_restore(struct session *s, struct mig_call *c)
 {
     AUTO(mig_hooks) struct mig_hooks hooks = MIG_HOOKS_INIT;
     AUTO(applying)
-    struct applying a = { .session = s, .who = "divvy mig-parted", .resets = APPLY_RESET_OR_ASIDE };
+    struct applying a = {
+        .session = s, .who = "divvy mig-parted", .settled = true, .resets = APPLY_RESET_OR_ASIDE
+    };
     if (!c->checkpoint_file)
         return wrong("--checkpoint-file is missing");
     if (read_checkpoint(s, c, &a.work) != STATUS_OK || read_hooks(c, &hooks) != STATUS_OK ||

@@ -29,6 +29,17 @@ void mig_keep_modes(struct layout *l);
  */
 int mig_apply(struct applying *a, const struct mig_call *c, const struct mig_hooks *hooks);
 
+/* The same through divvyd, with modes and slices in one order: pre-apply-config comes before both. */
+int mig_apply_through_daemon(struct applying *a, const struct mig_call *c,
+                             const struct mig_hooks *hooks, struct client *client);
+
+/* Says of each card that is in the way why. 1. */
+int mig_refuse(const struct layout_work *w);
+/* Does the MIG mode of any card change? */
+bool mig_turns(const struct layout_work *w);
+/* The cards as the driver itself shows them, in PCI order, as numbers in these files mean them. */
+int mig_read_cards(const struct session *s, struct inventory *ret);
+
 /*
  * Runs a point's commands, each in its own folder and with its own environment: what the file
  * gives, and on top the MIG_PARTED_ variables of this call. Output is shown with --debug. Stops at

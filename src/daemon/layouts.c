@@ -261,6 +261,23 @@ static void busy(struct layout_change *ch, const char *why)
     (void)snprintf(ch->why, sizeof ch->why, "%s", why); /* a longer text is cut */
 }
 
+/* A mode that is changed by a reset needs a card that nobody has open, listed or not. */
+static void check_holders(const struct inventory_card *c, struct layout_change *ch)
+{
+    AUTO(holders) struct holders h = HOLDERS_INIT;
+    AUTO(text) struct text who = TEXT_INIT;
+    if (ch->verdict != LAYOUT_TO_DO || ch->turn < 0 || c->card.board.activation == MIG_IMMEDIATE)
+        return;
+    holders_find(NULL, &c->card, NOT_AN_INSTANCE, &h);
+    if (!holders_block(&h))
+        return;
+    holders_add_sentence(&who, &h, NULL, NULL);
+    auto_free char *why =
+        text_fmt("MIG can be turned %s once nobody has the card open any more: %s",
+                 ch->turn ? "on" : "off", who.buf);
+    busy(ch, why);
+}
+
 void layouts_plan_card(struct daemon *d, struct inventory_card *c, const struct layout_wish *w,
                        struct layout_change *ret)
 {
@@ -274,6 +291,8 @@ void layouts_plan_card(struct daemon *d, struct inventory_card *c, const struct 
         busy(ret, "slices are being cut on it for a job; possible when that is over");
     else if (ret->verdict == LAYOUT_TO_DO && (!m || cards_lock(d, m, &e) < 0))
         busy(ret, m ? e.text : "the card is not known yet");
+    else
+        check_holders(c, ret);
 }
 
 /* What is wished of each card of the inventory, and what that takes. */

@@ -25,6 +25,7 @@
 #include "apply/reboot.h"
 #include "config/layout.h"
 #include "daemon/daemon.h"
+#include "driver/holders.h"
 #include "plan/layout.h"
 
 enum layout_work { FOR_ORDER = 0, FOR_KEEPS, FOR_JOURNAL };

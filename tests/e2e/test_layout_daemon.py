@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 import harness
-from test_layout import (BUSY, IMPOSSIBLE, INVALID, LAB, PARTIAL, apply, faults, journal, layout,
-                         places, slices)
+from test_layout import (BUSY, IMPOSSIBLE, INVALID, LAB, PARTIAL, apply, end, faults, journal,
+                         layout, opener, places, slices)
 
 SEVENTHS = "cards:\n- {card: gpu0, mode: slices, slices: {1g.10gb: 7}}\n"
 
@@ -51,6 +51,30 @@ def test_refusals_touch_nothing(box, divvy):
     done = layout(box, "apply", "cards:\n- {card: gpu0, mode: whole}\n", check=False)
     assert done.returncode == 1 and "--yes" in done.stderr
     assert slices(box) == before
+
+
+def test_cards_that_kept_a_layout_become_whole(box, divvy):
+    """What an order empties is not taken for lost and made again."""
+    apply(box, "cards:\n- {card: all, mode: slices, slices: {1g.10gb: 7}}\n")
+    assert len(places(box)) == 14
+    apply(box, "cards:\n- {card: all, mode: whole}\n")
+    assert not places(box) and not change(divvy)["kept"]
+
+
+def test_who_has_a_card_open_is_waited_for(box, divvy):
+    """As without a daemon: named with what ends it, and the others are done."""
+    monitor = opener(box, "nv-hostengine", "nvidia0")
+    try:
+        done = apply(box, LAB, status=PARTIAL)
+        assert f"pid {monitor.pid} nv-hostengine" in " ".join(done.stdout.split())
+        assert "systemctl stop nvidia-dcgm" in " ".join(done.stdout.split())
+        assert places(box) == ["gpu1/1c.3g.40gb@4.0", "gpu1/1c.3g.40gb@4.1", "gpu1/2g.20gb@0"]
+        told = [card["why"] for card in change(divvy)["cards"] if card["gpu"] == 0]
+        assert f"pid {monitor.pid} nv-hostengine" in told[0] and monitor.poll() is None
+    finally:
+        end(monitor)
+    apply(box, LAB)
+    assert len(places(box)) == 7
 
 
 def test_users_do_not_change_layouts(box, divvy):

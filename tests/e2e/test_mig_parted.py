@@ -309,11 +309,43 @@ def test_a_checkpoint_outlives_a_reboot(parted, box):
     assert "GPU-of-another is not among the cards that are here" in done.stderr
 
 
-def test_it_refuses_beside_a_daemon(parted, box, divvy):
-    done = parted.apply("sevenths", *parted.write_hooks(), status=1)
-    assert "divvyd" in done.stderr and "layout" in done.stderr
-    assert not slices(box) and parted.took() == []
-    assert "mig-enabled: false" in parted.run("export").stdout
+@pytest.mark.smoke
+def test_through_a_daemon_it_is_the_same(parted, box, divvy):
+    """divvyd makes the change; what a job holds is in the way, and the next apply runs no hook."""
+    hooks = parted.write_hooks()
+    assert parted.apply("balanced", *hooks).stdout == APPLIED
+    assert parted.took() == ["apply-start", "pre-apply-mode", "pre-apply-config", "apply-exit"]
+    before = slices(box)
+    assert len(before) == 8 and parted.asserts("balanced").stdout == ASSERTED
+    assert parted.apply("balanced", *hooks).stdout == APPLIED and parted.took() == []
+    done = parted.apply("foreign", *hooks, status=1)
+    assert "this card has no 1g.5gb" in done.stderr and parted.took() == []
+
+    job = divvy.submit("--slice", "3g.40gb", "-o", box.folder / "out", "--", "sleep", "120")
+    divvy.wait_state(job, "running")
+    done = parted.apply("off", *hooks, status=1)
+    assert f"#{job}" in done.stderr and slices(box) == before
+    assert parted.took() == ["apply-start", "pre-apply-mode", "pre-apply-config", "apply-exit"]
+    divvy.run("cancel", job)
+    divvy.wait(job)
+    assert parted.apply("off", "-m").stdout == APPLIED
+    assert modes(box) == [False, False]
+    done = parted.apply("off", "-s", status=1)
+    assert "--skip-reset" in done.stderr and "divvy layout apply" in done.stderr
+
+
+def test_a_checkpoint_is_restored_through_a_daemon(parted, box, divvy):
+    saved = box.folder / "saved.json"
+    lab = box.folder / "lab.yaml"
+    lab.write_text("cards:\n- {card: gpu0, slices: [1g.10gb@6, 3g.40gb@0]}\n")
+    divvy.run("layout", "apply", lab, "--yes")
+    before = sorted(slices(box))
+    parted.run("checkpoint", "-f", saved)
+    parted.apply("second")
+    parted.apply("first-off")
+    assert parted.run("restore", "-f", saved).stdout == (
+        "MIG configuration restored successfully\n")
+    assert sorted(slices(box)) == before
 
 
 def test_where_no_reset_works_the_next_apply_after_the_reboot_goes_on(parted, box, machine):
