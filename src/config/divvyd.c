@@ -41,6 +41,7 @@ void divvyd_config_init(struct divvyd_config *c)
         .default_mode = MODE_AUTO,
         .mode_hold_us = 10 * CLOCK_MINUTE,
         .prolog_time_us = CLOCK_MINUTE,
+        .event_time_us = CLOCK_MINUTE,
         .kill_wait_us = 30 * CLOCK_SECOND,
         .driver_timeout_us = 30 * CLOCK_SECOND,
         .retention_us = 30 * CLOCK_DAY,
@@ -59,6 +60,7 @@ void divvyd_config_done(struct divvyd_config *c)
     free(c->operators);
     free(c->cdi);
     free(c->prolog);
+    free(c->event_hook);
     free(c->epilog);
     for (size_t i = 0; i < c->card_count; i++)
         free(c->cards[i].which);
@@ -187,6 +189,8 @@ static const struct field config_fields[] = {
     { "cgroup_root", field_path, AT(cgroup_root) },
     { "cdi", read_cdi, AT(cdi) },
     { "prolog", field_path, AT(prolog) },
+    { "event_hook", field_path, AT(event_hook) },
+    { "event_time", field_duration, AT(event_time_us) },
     { "epilog", field_path, AT(epilog) },
     { "prolog_time", field_duration, AT(prolog_time_us) },
     { "operators", field_string, AT(operators) },
@@ -227,6 +231,9 @@ static int check_times(const struct yaml_node *root, const struct divvyd_config 
     if (c->prolog_time_us <= 0 || c->prolog_time_us > CLOCK_DAY)
         return yaml_node_fail(yaml_node_get(root, "prolog_time"), e,
                               "prolog_time must be above 0 and at most 1d");
+    if (c->event_time_us < CLOCK_SECOND || c->event_time_us > CLOCK_DAY)
+        return yaml_node_fail(yaml_node_get(root, "event_time"), e,
+                              "event_time must be 1s or more, and at most 1d");
     if (c->driver_timeout_us < CLOCK_SECOND)
         return yaml_node_fail(yaml_node_get(root, "driver_timeout"), e,
                               "driver_timeout must be 1s or more");

@@ -69,6 +69,8 @@ struct divvyd_config {
     char *cgroup_root; /* cgroup directory for jobs; NULL: below divvyd's own */
     char *cdi;         /* "off", "on", or the path of the CDI specification to keep; default off */
     char *prolog, *epilog;  /* programs to run before and after each attempt; NULL: none */
+    char *event_hook;       /* program that is told of starts, ends, requeues, faults; NULL: none */
+    int64_t event_time_us;  /* how long it may take; 1 min */
     int64_t prolog_time_us; /* how long each of them may take; 1 min */
     char *operators;        /* Unix group that may do everything; default "divvy" */
     int isolation;          /* enum config_gate */

@@ -14,6 +14,7 @@
 #include "base/killpoint.h"
 #include "base/log.h"
 #include "cgroup/stray.h"
+#include "daemon/hooks.h"
 #include "daemon/units.h"
 
 /* How long the end of an attempt may wait for a snapshot that shows its slices free. */
@@ -242,6 +243,12 @@ static const struct card_memory *failed_card(const struct job *j)
     return NULL;
 }
 
+static void note_fault(struct job *j, const struct card_memory *m, bool gone)
+{
+    auto_free char *card = m ? text_fmt("gpu%u failed under it", m->row.ordinal) : NULL;
+    hooks_note(j, HOOK_FAULT, card ? card : gone ? "its slice vanished under it" : NULL);
+}
+
 /* With the snapshot that came after its end: the fault and the end may be told in any order. */
 static void judge_fault(struct job *j)
 {
@@ -254,6 +261,7 @@ static void judge_fault(struct job *j)
     if (!m && !gone && a->exit.kind != EXIT_INTERRUPTED)
         return;
     a->faulted = true;
+    note_fault(j, m, gone);
     if (a->number >= FAULT_TRIES || store_job_spec(j->daemon->store, j->id, &spec, &e) < 0 ||
         !spec.requeue_on_fault)
         return;

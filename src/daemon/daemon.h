@@ -17,6 +17,7 @@
  *     layouts.c   layouts that operators ask for
  *     keeps.c     layouts that cards keep, over reboots and driver reloads
  *     attempts.c  job folders, supervisors, exits
+ *     hooks.c     the administrator's program that is told of events
  *     recover.c   what a restart finds that nobody expected
  *     units.c     supervisors started by the service manager
  *     tidy.c      what an owner left on a card, before the next one comes
@@ -181,6 +182,7 @@ struct daemon {
     struct store *store;
     struct api *api;
     struct sched *sched;
+    struct hooks *hooks; /* NULL: nobody is told of events */
     struct units *units; /* NULL: supervisors are started by divvyd itself */
     struct children children;
     char **child_options;

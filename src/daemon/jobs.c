@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/hooks.h"
 #include "model/charge.h"
 
 struct job *jobs_find(const struct daemon *d, uint64_t id)
@@ -164,6 +165,16 @@ static void leave_attempt(struct job *j, struct now now)
     d->inventory_stale = d->schedule = true;
 }
 
+static void note_event(struct job *j, enum job_event ev)
+{
+    if (j->state == JOB_RUNNING)
+        hooks_note(j, HOOK_START, j->reason);
+    else if (ev == JOB_EV_REQUEUE)
+        hooks_note(j, HOOK_REQUEUE, j->reason);
+    else if (job_state_ended(j->state))
+        hooks_note(j, HOOK_END, j->reason);
+}
+
 bool job_move(struct job *j, enum job_event ev, const char *reason)
 {
     struct daemon *d = j->daemon;
@@ -183,6 +194,7 @@ bool job_move(struct job *j, enum job_event ev, const char *reason)
     }
     j->state = to;
     set_reason(j, reason);
+    note_event(j, ev);
     if (job_state_ended(to)) {
         d->ended[to]++;
         if (!j->attempt)

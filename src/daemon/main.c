@@ -16,6 +16,7 @@
 #include "base/secure.h"
 #include "config/board.h"
 #include "daemon/layouts.h"
+#include "daemon/hooks.h"
 #include "daemon/units.h"
 
 const char *argp_program_version = "divvyd " DIVVY_VERSION;
@@ -96,6 +97,8 @@ static int child_main(const struct arguments *a)
 {
     struct err e = ERR_INIT;
     enum driver_child_kind kind;
+    if (strncmp(a->child, "hook:", 5) == 0)
+        return hooks_child_main(a->child + 5);
     if (driver_child_parse(a->child, &kind, &e) < 0) {
         log_line(LOG_ERROR, "%s", e.text);
         return EXIT_FAILURE;
@@ -421,6 +424,7 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
     if (r < 0)
         return r;
     KILLPOINT(STORE_OPENED);
+    hooks_open(d);
     isolation_open(d);
     cdi_open(d);
     r = gate_required(d, e);
@@ -455,6 +459,7 @@ static void daemon_close(struct daemon *d)
     if (d->sched)
         jobs_done(d);
     units_close(d);
+    hooks_close(d);
     cards_done(d);
     if (d->api)
         api_close(d->api);

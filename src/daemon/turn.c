@@ -10,6 +10,7 @@
 
 #include "base/killpoint.h"
 #include "base/log.h"
+#include "daemon/hooks.h"
 #include "daemon/layouts.h"
 
 #define ROUNDS_MAX 64
@@ -94,6 +95,7 @@ static void start_over(struct daemon *d, const struct err *why)
     struct err e = ERR_INIT;
     log_line(LOG_ERROR, "nothing of this turn was kept: %s", why->text);
     answer_all(d, why);
+    hooks_forget(d);
     d->todo_count = 0;
     d->send_step = false;
     d->cutting = NULL;
@@ -141,6 +143,7 @@ static bool round_done(struct daemon *d)
         KILLPOINT(COMMITTED);
         layouts_committed(d);
     }
+    hooks_run(d);
     bool answered = d->owed_count > 0;
     answer_all(d, NULL);
     carry_out(d);

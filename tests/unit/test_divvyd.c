@@ -60,6 +60,8 @@ static void what_is_written_is_taken(void **state)
                            "mode_hold: 90s\n"
                            "prolog: /etc/divvy/prolog\n"
                            "prolog_time: 20s\n"
+                           "event_hook: /etc/divvy/event\n"
+                           "event_time: 5s\n"
                            "default_time: 1h\n"
                            "max_time: 2d\n"
                            "accounts:\n"
@@ -90,6 +92,8 @@ static void what_is_written_is_taken(void **state)
     assert_string_equal(c.prolog, "/etc/divvy/prolog");
     assert_null(c.epilog);
     assert_int_equal(c.prolog_time_us, 20 * CLOCK_SECOND);
+    assert_string_equal(c.event_hook, "/etc/divvy/event");
+    assert_int_equal(c.event_time_us, 5 * CLOCK_SECOND);
     assert_int_equal(c.max_time_us, 2 * CLOCK_DAY);
     assert_int_equal(c.account_count, 3);
     const struct config_account *nlp = divvyd_config_account(&c, "nlp");

@@ -1,0 +1,239 @@
+/* Telling the administrator's program what happened to jobs. */
+#include "daemon/hooks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "base/secure.h"
+#include "model/view.h"
+
+#define AT_ONCE 8u
+#define WAITING_MAX 1000u
+
+struct event {
+    char **env;
+};
+
+struct hooks {
+    struct daemon *daemon;
+    struct event *waiting; /* first to be run first */
+    size_t count, alloc;
+    size_t committed; /* so many of them are in the store */
+    unsigned running, dropped;
+};
+
+static const char *const words[] = { "start", "end", "requeue", "fault" };
+
+/* ---- what is told ---- */
+
+static void put(char ***env, const char *name, const char *value)
+{
+    auto_free char *entry = text_fmt("%s=%s", name, value ? value : "");
+    strv_add(env, entry);
+}
+
+static void put_number(char ***env, const char *name, int64_t n)
+{
+    auto_free char *value = text_fmt("%" PRId64, n);
+    put(env, name, value);
+}
+
+static void put_place(char ***env, const struct attempt *a)
+{
+    AUTO(text) struct text all = TEXT_INIT;
+    for (size_t i = 0; a && i < a->place.count; i++) {
+        text_add(&all, i ? "," : "");
+        placed_add_text(&all, &a->place.items[i]);
+    }
+    put(env, "DIVVY_SLICES", all.buf);
+}
+
+static char **environment(const struct job *j, enum hook_event ev, const char *why)
+{
+    char **env = NULL;
+    const struct attempt *a = j->attempt;
+    bool over = a && a->exit.kind != EXIT_NONE;
+    put(&env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    put(&env, "DIVVY_ROOT", j->daemon->paths.root);
+    put(&env, "DIVVY_EVENT", words[ev]);
+    put_number(&env, "DIVVY_JOB_ID", (int64_t)j->id);
+    put_number(&env, "DIVVY_ATTEMPT", j->attempts);
+    put(&env, "DIVVY_JOB_NAME", j->name);
+    put(&env, "DIVVY_USER", j->user);
+    put_number(&env, "DIVVY_UID", j->uid);
+    put(&env, "DIVVY_ACCOUNT", j->account);
+    put(&env, "DIVVY_STATE", job_state_word(j->state));
+    put(&env, "DIVVY_REASON", why && why[0] ? why : over ? a->exit.text : "");
+    if (over)
+        put_number(&env, "DIVVY_EXIT_STATUS", job_exit_status(&a->exit));
+    put_place(&env, a);
+    return env;
+}
+
+void hooks_note(struct job *j, enum hook_event ev, const char *why)
+{
+    struct hooks *h = j->daemon->hooks;
+    if (!h)
+        return;
+    if (h->count >= WAITING_MAX) {
+        if (!h->dropped++)
+            log_line(LOG_ERROR, "%u events wait for event_hook; those that follow are dropped",
+                     WAITING_MAX);
+        return;
+    }
+    ARRAY_ROOM(h->waiting, h->alloc, h->count + 1);
+    h->waiting[h->count++].env = environment(j, ev, why);
+}
+
+/* ---- running it ---- */
+
+static int on_ended(sd_event_source *s, int fd, uint32_t revents, void *user)
+{
+    struct hooks *h = user;
+    (void)revents; /* a process that ended */
+    (void)close(fd);
+    (void)sd_event_source_set_enabled(s, SD_EVENT_OFF); /* a valid source */
+    sd_event_source_unref(s);
+    h->running--;
+    return 0; /* the turn that follows runs the next one */
+}
+
+/* Another divvyd, which waits for it: this one does not learn how its children end. */
+static int start(struct hooks *h, char **env, struct err *e)
+{
+    struct daemon *d = h->daemon;
+    pid_t pid;
+    posix_spawnattr_t attr;
+    sigset_t none;
+    auto_free char *what =
+        text_fmt("hook:%" PRId64 ":%s", d->config.event_time_us, d->config.event_hook);
+    char *const argv[] = { d->paths.self, (char *)"--child", what, NULL };
+    (void)sigemptyset(&none);          /* cannot fail */
+    (void)posix_spawnattr_init(&attr); /* nor these */
+    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawnattr_setsigmask(&attr, &none);
+    int r = posix_spawn(&pid, d->paths.self, NULL, &attr, argv, env);
+    (void)posix_spawnattr_destroy(&attr);
+    if (r)
+        return err_set(e, -r, "cannot start %s: %s", d->config.event_hook, strerror(r));
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    sd_event_source *source = NULL;
+    if (fd < 0 || sd_event_add_io(d->event, &source, fd, EPOLLIN, on_ended, h) < 0) {
+        if (fd >= 0)
+            (void)close(fd);
+        return 0; /* it ended already: nothing to wait for */
+    }
+    h->running++;
+    return 0;
+}
+
+void hooks_run(struct daemon *d)
+{
+    struct hooks *h = d->hooks;
+    if (!h)
+        return;
+    h->committed = h->count;
+    size_t i = 0;
+    for (; i < h->committed && h->running < AT_ONCE; i++) {
+        struct err e = ERR_INIT;
+        if (start(h, h->waiting[i].env, &e) < 0)
+            log_line(LOG_ERROR, "%s", e.text);
+        strv_free(h->waiting[i].env);
+    }
+    memmove(h->waiting, h->waiting + i, (h->count - i) * sizeof *h->waiting);
+    h->count -= i;
+    h->committed -= i;
+    if (h->dropped && h->count < WAITING_MAX / 2) {
+        log_line(LOG_ERROR, "%u events were dropped", h->dropped);
+        h->dropped = 0;
+    }
+}
+
+void hooks_forget(struct daemon *d)
+{
+    struct hooks *h = d->hooks;
+    while (h && h->count > h->committed)
+        strv_free(h->waiting[--h->count].env);
+}
+
+void hooks_open(struct daemon *d)
+{
+    if (!d->config.event_hook)
+        return;
+    d->hooks = mem_new(sizeof *d->hooks);
+    d->hooks->daemon = d;
+}
+
+void hooks_close(struct daemon *d)
+{
+    struct hooks *h = d->hooks;
+    if (!h)
+        return;
+    h->committed = 0;
+    hooks_forget(d);
+    free(h->waiting);
+    free(h);
+    d->hooks = NULL;
+}
+
+/* ---- the one that waits ---- */
+
+static _Noreturn void exec_hook(const char *program)
+{
+    char *const argv[] = { (char *)(uintptr_t)program, NULL };
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    (void)setpgid(0, 0); /* a new child: cannot fail */
+    if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(2, 1) == 1)
+        (void)execv(program, argv);
+    log_line(LOG_ERROR, "cannot run %s: %s", program, strerror(errno));
+    _exit(126);
+}
+
+static void tell_outcome(const char *program, int status, bool late)
+{
+    const char *ev = getenv("DIVVY_EVENT");
+    const char *id = getenv("DIVVY_JOB_ID");
+    auto_free char *who = text_fmt("%s (%s of job %s)", program, ev ? ev : "?", id ? id : "?");
+    if (late)
+        log_line(LOG_WARN, "%s took too long and was killed", who);
+    else if (WIFSIGNALED(status))
+        log_line(LOG_WARN, "%s was killed by signal %d", who, WTERMSIG(status));
+    else if (WEXITSTATUS(status))
+        log_line(LOG_WARN, "%s ended with %d", who, WEXITSTATUS(status));
+}
+
+int hooks_child_main(const char *what)
+{
+    struct err e = ERR_INIT;
+    char *program = NULL;
+    struct secure secure = { .owner = geteuid(), .refused = 022 };
+    int64_t limit_us = strtoll(what, &program, 10); /* our own parent wrote it */
+    int status = 0;
+    if (*program++ != ':' || secure_check(&secure, program, &e) < 0) {
+        log_line(LOG_ERROR, "the event hook is not run: %s", e.text);
+        return EXIT_FAILURE;
+    }
+    (void)signal(SIGCHLD, SIG_DFL);
+    pid_t pid = fork();
+    if (pid == 0)
+        exec_hook(program);
+    if (pid < 0)
+        return EXIT_FAILURE;
+    auto_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    bool late = poll(&p, 1, (int)(limit_us / 1000)) == 0;
+    (void)kill(-pid, SIGKILL); /* it, when it is late, and what it left behind */
+    (void)waitpid(pid, &status, 0);
+    tell_outcome(program, status, late);
+    return EXIT_SUCCESS;
+}
