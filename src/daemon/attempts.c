@@ -170,7 +170,11 @@ static int launch(struct job *j, struct err *e)
         return r;
     KILLPOINT(FOLDER_MADE);
     watch_folder(j, folder);
-    r = d->units ? units_start(j, e) : spawn_supervisor(d, folder, e);
+    r = 0;
+    if (d->units)
+        units_start(j);
+    else
+        r = spawn_supervisor(d, folder, e);
     KILLPOINT(SUPERVISOR_MADE);
     return r;
 }

@@ -19,7 +19,8 @@
 #define TEMPLATE "divvy-job@.service"
 
 struct units {
-    sd_bus *bus; /* NULL: not connected yet */
+    sd_bus *bus;      /* NULL: not connected yet */
+    bool unreachable; /* the log says so already */
 };
 
 /* What a call was about; the job may be gone when its answer comes. */
@@ -240,16 +241,18 @@ static int ask(struct daemon *d, struct call *take_call, struct err *e)
     return 0;
 }
 
-int units_start(struct job *j, struct err *e)
+void units_start(struct job *j)
 {
+    struct err e = ERR_INIT;
     struct daemon *d = j->daemon;
     if (j->attempt->unit_asked)
-        return 0;
-    int r = connect_bus(d, e);
-    if (r < 0)
-        return r;
+        return;
     struct call call = { .daemon = d, .job_id = j->id, .attempt = j->attempt->number };
-    r = ask(d, mem_dup(&call, sizeof call), e);
+    int r = connect_bus(d, &e);
+    if (r == 0)
+        r = ask(d, mem_dup(&call, sizeof call), &e);
     j->attempt->unit_asked = r == 0;
-    return r;
+    if (r < 0 && !d->units->unreachable)
+        log_line(LOG_ERROR, "%s; tried again every few seconds", e.text);
+    d->units->unreachable = r < 0;
 }

@@ -25,8 +25,11 @@
 int units_open(struct daemon *d, struct err *e);
 void units_close(struct daemon *d);
 
-/* Asks for the unit of j's attempt. Negative: it could not be asked, and will not start. */
-int units_start(struct job *j, struct err *e);
+/*
+ * Asks for the unit of j's attempt. Where nobody can be asked (a bus that is
+ * being restarted) the log says so, and attempt_look has it asked again.
+ */
+void units_start(struct job *j);
 
 /* The root of the attempts' cgroups as their spec names it (cgroup.h). Borrowed. */
 const char *units_cgroup_root(const struct daemon *d);
