@@ -4,8 +4,12 @@
  * Eight A100 full of slices; the jobs are of up to 1,000 users, who ask for
  * eight different things with limits of their own. Each turn one job ends and
  * a cycle is run, which starts one or a few. Built with
- * `ninja -C BUILD bench/bench_sched_cycle`; JOBS default to 1000 to 1000000.
+ * `ninja -C BUILD bench/bench_sched_cycle`; JOBS default to 1000 to 1000000,
+ * and then 100,000 jobs follow in fewer and more shapes (a user's jobs that ask
+ * the same), which is what the cost grows with. Times are of the processor,
+ * since others use the machine as well.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,7 +18,7 @@
 #include "../tests/unit/server.h"
 
 #define TURNS 300
-#define SHAPES 8
+#define KINDS 8
 
 struct bench {
     struct inventory inv;
@@ -37,11 +41,11 @@ static struct request request_of(uint64_t n)
     return ask_cards(n == 6 ? 1 : 4);
 }
 
-static void submit(struct bench *b, uint64_t users)
+static void submit(struct bench *b, uint64_t users, uint64_t kinds)
 {
     char account[16];
     uint64_t user = dice_below(&b->dice, users);
-    struct request r = request_of(dice_below(&b->dice, SHAPES));
+    struct request r = request_of(dice_below(&b->dice, kinds));
     (void)snprintf(account, sizeof account, "user%u", (unsigned int)user);
     struct sched_job job = {
         .id = ++b->last_id, .uid = (uid_t)(1000 + user), .account = account, .request = &r
@@ -78,7 +82,7 @@ static void end_one(struct bench *b)
 static double ms_now(void)
 {
     struct timespec ts;
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts); /* cannot fail for this clock */
     return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
@@ -88,46 +92,69 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void run(size_t jobs)
+/* What the program has on its heap. */
+static double mib_used(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return (double)(m.uordblks + m.hblkhd) / (1024 * 1024);
+}
+
+static void take_turns(struct bench *b, uint64_t users, uint64_t kinds, double *ret_took)
+{
+    cycle(b);
+    b->starts = 0;
+    for (int i = 0; i < TURNS; i++) {
+        b->now.boot_us += CLOCK_MINUTE;
+        if (b->running_count)
+            end_one(b);
+        submit(b, users, kinds);
+        double begun = ms_now();
+        cycle(b);
+        ret_took[i] = ms_now() - begun;
+    }
+    qsort(ret_took, TURNS, sizeof *ret_took, by_size);
+}
+
+static void run(size_t jobs, uint64_t users, uint64_t kinds)
 {
     struct sched_policy policy = SCHED_POLICY_DEFAULT;
     struct bench b = { .dice = { .state = jobs }, .now = { .boot_us = CLOCK_DAY } };
     double took[TURNS];
-    uint64_t users = jobs < 10000 ? 100 : 1000;
+    double before = mib_used();
     b.queue = sched_new(&policy);
     for (int i = 0; i < 8; i++)
         (void)inventory_add(&b.inv, board_a100_80());
     while (sched_pending(b.queue) < jobs)
-        submit(&b, users);
+        submit(&b, users, kinds);
     double bytes = (double)sched_bytes(b.queue) / (double)jobs;
-    cycle(&b);
-    b.starts = 0;
-    for (int i = 0; i < TURNS; i++) {
-        b.now.boot_us += CLOCK_MINUTE;
-        if (b.running_count)
-            end_one(&b);
-        submit(&b, users);
-        double begun = ms_now();
-        cycle(&b);
-        took[i] = ms_now() - begun;
-    }
-    qsort(took, TURNS, sizeof *took, by_size);
-    printf("%9zu pending, %4u users, %u requests   cycle %7.3f ms median %7.3f worst   "
-           "%.2f starts a cycle   %5.1f bytes a job\n",
-           jobs, (unsigned int)users, SHAPES, took[TURNS / 2], took[TURNS - 1],
-           (double)b.starts / TURNS, bytes);
+    double mib = mib_used() - before;
+    take_turns(&b, users, kinds, took);
+    printf("%8zu pending %5u users %5u shapes   cycle %7.3f ms median %7.3f worst   "
+           "%.2f starts   %6.1f MiB   %5.1f bytes a job\n",
+           jobs, (unsigned int)users, (unsigned int)(users * kinds), took[TURNS / 2],
+           took[TURNS - 1], (double)b.starts / TURNS, mib, bytes);
+    (void)fflush(stdout);
     inventory_done(&b.inv);
     sched_free(b.queue);
 }
 
-int main(int argc, char **argv)
+static void run_all(void)
 {
     static const size_t sizes[] = { 1000, 10000, 100000, 1000000 };
-    if (argc > 1)
-        for (int i = 1; i < argc; i++)
-            run(strtoul(argv[i], NULL, 10));
-    else
-        for (size_t i = 0; i < 4; i++)
-            run(sizes[i]);
+    static const size_t users[] = { 10, 100, 1000, 10000 };
+    for (size_t i = 0; i < 4; i++)
+        run(sizes[i], sizes[i] < 10000 ? 100 : 1000, KINDS);
+    for (size_t i = 0; i < 4; i++)
+        run(100000, users[i], KINDS);
+    for (uint64_t kinds = 1; kinds < KINDS; kinds *= 2)
+        run(100000, 1000, kinds);
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        run(strtoul(argv[i], NULL, 10), 1000, KINDS);
+    if (argc < 2)
+        run_all();
     return 0;
 }
