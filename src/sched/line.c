@@ -4,9 +4,10 @@
 #include "sched/queue.h"
 
 /*
- * A heap of leaves by their best candidates. What was the best when a leaf was
- * put in can only become worse while nothing starts (questions close, none
- * opens), so a leaf is looked at again only when it comes to the top.
+ * A heap of leaves by their best candidates, or by what these could be at best
+ * while nobody has looked. What was the best can only become worse while nothing
+ * starts (questions close, none opens), so a leaf is looked at only when it
+ * comes to the top.
  */
 
 struct turn turn_of(const struct sched *s, const struct entry *e, int64_t now_us)
@@ -33,7 +34,8 @@ static struct entry *candidate_of(struct sched *s, const struct inventory *inv, 
         e = sh->first;
         break;
     case ANSWER_SHORT:
-        e = tree_first_within(sh->root, sh->question->short_us);
+        if (sh->shortest_us <= sh->question->short_us)
+            e = tree_first_within(sh->root, sh->question->short_us);
         break;
     case ANSWER_NO:
     case ANSWER_NEVER:
@@ -93,6 +95,22 @@ static struct entry *look(struct sched *s, const struct inventory *inv, struct l
     return best;
 }
 
+/*
+ * The best that a candidate of this leaf could be, without looking at its shapes: most leaves
+ * never come to the top, and their shapes are what a cycle would cost.
+ */
+static void hope(const struct sched *s, struct leaf *l)
+{
+    const struct sched_order *o = &s->policy.order;
+    l->tier = 0;
+    for (size_t i = 0; i < s->class_count; i++)
+        if (s->classes[i]->priority > l->tier)
+            l->tier = s->classes[i]->priority;
+    l->points = o->share * s->tree[l->node].factor + (o->age > 0 ? o->age : 0) +
+                (o->size > 0 ? o->size : 0);
+    l->order = l->account->inside == SCHED_LAS ? 0 : l->first->order; /* by service, not order */
+}
+
 static bool goes_before(const struct leaf *a, const struct leaf *b)
 {
     if (a->tier != b->tier)
@@ -126,8 +144,10 @@ static void make(struct sched *s, const struct inventory *inv, int64_t now_us)
     ARRAY_ROOM(s->line, s->line_alloc, s->leaf_count + 1);
     s->line_count = 0;
     for (size_t i = 0; i < s->leaf_count; i++)
-        if (s->leaves[i]->first && look(s, inv, s->leaves[i], now_us))
+        if (s->leaves[i]->first) {
+            hope(s, s->leaves[i]);
             s->line[s->line_count++] = s->leaves[i];
+        }
     for (size_t i = s->line_count / 2; i-- > 0;)
         sink(s, i);
 }

@@ -50,6 +50,7 @@ struct shape {
     struct shape *next;    /* of the leaf */
     struct entry *root;    /* pending */
     struct entry *first;   /* its first in line; NULL: nothing pending */
+    int64_t shortest_us;   /* the least limit of those pending; INT64_MAX: none */
     uint32_t jobs;         /* in any state */
     uint64_t limited;      /* the cycle in which a limit stopped it */
     struct meter **meters; /* what its jobs count against: see meter.h */

@@ -161,6 +161,7 @@ void shape_put(struct entry *e)
     e->state = ENTRY_PENDING;
     e->left = e->right = NULL;
     sh->root = tree_insert(sh->root, e);
+    sh->shortest_us = sh->root->shortest_us;
     if (!sh->first || entry_before(e, sh->first))
         sh->first = e;
     if (!l->first || entry_before(e, l->first))
@@ -180,6 +181,7 @@ void shape_take(struct entry *e)
 {
     struct shape *sh = e->shape;
     sh->root = tree_remove(sh->root, e);
+    sh->shortest_us = sh->root ? sh->root->shortest_us : INT64_MAX;
     if (sh->first == e)
         sh->first = tree_first(sh->root);
     if (sh->leaf->first == e)
