@@ -73,7 +73,7 @@ static int read_profile_engines(const struct yaml_node *n, const struct field *f
     (void)f;
     struct profile *p = place;
     uint8_t x[5];
-    uint32_t count;
+    uint32_t count = 0;
     int r = read_numbers(n, "engines", 64, x, 5, &count, e);
     if (r < 0)
         return r;
