@@ -18,7 +18,7 @@
  *     sleep at most:  api_timeout_us(api, now)
  *
  * Reading ops (job, jobs, inventory, daemon, why) fill views at once. Writing
- * ops (submit, cancel, set_card) get a `struct api_request` and answer when the
+ * ops (submit, act, set_card) get a `struct api_request` and answer when the
  * transaction of that turn is on disk, with exactly one api_answer_…() each:
  * in the op itself or any time later. A client that has left meanwhile makes
  * no difference: the call is still owed, and is then silent.
@@ -72,11 +72,14 @@ struct api_ops {
                    struct job_spec *take_spec);
 
     /*
-     * End a job that exists and that `who` may end; ended jobs come here, too
-     * (say -EALREADY). Answer: api_answer_ok (the job is told to end, it need
-     * not be over), or api_answer_error.
+     * Cancel, hold, release or requeue a job that exists and is `who`'s, or
+     * anybody's for an operator; ended jobs come here, too (say -EALREADY).
+     * `indices` (as in model/array.h; borrowed): tasks of the array that begins
+     * with this job; NULL: the job, or all of that array. Answer: api_answer_ok
+     * (it is told to end, say, it need not be over), or api_answer_error.
      */
-    void (*cancel)(void *ctx, struct api_request *req, const struct api_caller *who, uint64_t id);
+    void (*act)(void *ctx, struct api_request *req, const struct api_caller *who, uint64_t id,
+                enum job_action what, const char *indices);
 
     /*
      * Pool or mode of a card, or both: -1 leaves it, else enum card_pool, enum
@@ -176,8 +179,8 @@ void api_answer_error(struct api_request *req, const struct err *e);
 
 /* ---- lists ---- */
 
-/* False: the page is full, stop. */
-bool api_jobs_add(struct api_jobs *out, const struct job_view *v);
+/* False: the page is full, stop. `last` is the largest id that `v` tells of. */
+bool api_jobs_add(struct api_jobs *out, const struct job_view *v, uint64_t last);
 /* The same for an attempt of the past; `seq` is its place in the history, for the next page. */
 bool api_history_add(struct api_jobs *out, const struct job_view *v, const char *qos,
                      const struct held *h, uint64_t seq);

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "model/array.h"
+
 int api_read_submit(const char *body, size_t len, struct job_spec *ret, struct err *e)
 {
     auto_json json_t *json = NULL;
@@ -73,6 +75,24 @@ int api_read_layout(const char *body, size_t len, struct layout_order *ret, stru
     auto_json json_t *json = NULL;
     int r = json_parse(body, len, "the body", &json, e);
     return r < 0 ? r : layout_order_from_json(json, ret, e);
+}
+
+int api_read_indices(const char *body, size_t len, char **ret, struct err *e)
+{
+    auto_json json_t *json = NULL;
+    *ret = NULL;
+    if (len == 0)
+        return 0;
+    int r = json_parse(body, len, "the body", &json, e);
+    if (r < 0)
+        return r;
+    struct fields f;
+    fields_open(&f, json, "the body", e);
+    const char *indices = fields_text(&f, "indices", FIELD_OPTIONAL, JOB_ARRAY_WORDS_MAX);
+    r = fields_close(&f, FIELDS_STRICT);
+    if (r == 0)
+        *ret = text_dup(indices);
+    return r;
 }
 
 int api_read_nothing(const char *body, size_t len, struct err *e)
@@ -159,6 +179,15 @@ static int filter_after(const char *value, void *ret, struct err *e)
     return text_parse_u64(value, 0, INT64_MAX, "after", &((struct job_filter *)ret)->after, e);
 }
 
+static int filter_fold(const char *value, void *ret, struct err *e)
+{
+    struct job_filter *f = ret;
+    f->fold = strcmp(value, "true") == 0;
+    if (!f->fold && strcmp(value, "false") != 0)
+        return err_set(e, -EINVAL, "fold: it is true or false");
+    return 0;
+}
+
 static int filter_limit(const char *value, void *ret, struct err *e)
 {
     uint64_t n = 0;
@@ -200,13 +229,10 @@ static int filter_state(const char *value, void *ret, struct err *e)
 int api_read_filter(const struct api_parameter *p, size_t n, struct job_filter *ret, struct err *e)
 {
     static const struct parameter table[] = {
-        { "user", filter_user },
-        { "uid", filter_uid },
-        { "account", filter_account },
-        { "state", filter_state },
-        { "after", filter_after },
-        { "limit", filter_limit },
-        { NULL, NULL },
+        { "user", filter_user },       { "uid", filter_uid },
+        { "account", filter_account }, { "state", filter_state },
+        { "after", filter_after },     { "limit", filter_limit },
+        { "fold", filter_fold },       { NULL, NULL },
     };
     struct job_filter f = { .limit = JOB_LIST_MAX };
     int r = read_parameters(table, p, n, &f, e);

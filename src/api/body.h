@@ -20,6 +20,8 @@ int api_read_set_card(const char *body, size_t len, int *ret_pool, int *ret_mode
 int api_read_layout(const char *body, size_t len, struct layout_order *ret, struct err *e);
 
 /* A body that must be empty or "{}". -EINVAL. */
+/* {"indices": "3-9"} or nothing; *ret (owned) is NULL then. */
+int api_read_indices(const char *body, size_t len, char **ret, struct err *e);
 int api_read_nothing(const char *body, size_t len, struct err *e);
 
 /* What stands behind the "?", decoded, in its order. Borrowed. */

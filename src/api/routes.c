@@ -152,12 +152,12 @@ static void list_add(struct api_jobs *out, const json_t *j, uint64_t number)
     out->last = number;
 }
 
-bool api_jobs_add(struct api_jobs *out, const struct job_view *v)
+bool api_jobs_add(struct api_jobs *out, const struct job_view *v, uint64_t last)
 {
     if (list_full(out))
         return false;
     auto_json json_t *j = job_view_to_json(v, JOB_VIEW_PUBLIC);
-    list_add(out, j, v->id);
+    list_add(out, j, last);
     return true;
 }
 
@@ -262,14 +262,35 @@ static int why_job(struct route_call *c, struct err *e)
     return 0;
 }
 
-static int cancel_job(struct route_call *c, struct err *e)
+static int act(struct route_call *c, enum job_action what, struct err *e)
 {
-    int r = api_read_nothing(c->req->body.buf, c->req->body.len, e);
+    auto_free char *indices = NULL;
+    int r = api_read_indices(c->req->body.buf, c->req->body.len, &indices, e);
     if (r < 0)
         return r;
     owe(c->req);
-    c->ops->cancel(c->ctx, c->req, c->who, c->req->id);
+    c->ops->act(c->ctx, c->req, c->who, c->req->id, what, indices);
     return 0;
+}
+
+static int cancel_job(struct route_call *c, struct err *e)
+{
+    return act(c, JOB_ACTION_CANCEL, e);
+}
+
+static int hold_job(struct route_call *c, struct err *e)
+{
+    return act(c, JOB_ACTION_HOLD, e);
+}
+
+static int release_job(struct route_call *c, struct err *e)
+{
+    return act(c, JOB_ACTION_RELEASE, e);
+}
+
+static int requeue_job(struct route_call *c, struct err *e)
+{
+    return act(c, JOB_ACTION_REQUEUE, e);
 }
 
 static const struct route routes[] = {
@@ -288,6 +309,9 @@ static const struct route routes[] = {
     { "GET", "/v1/jobs/{}/wait", ANYBODY, true, wait_job },
     { "GET", "/v1/jobs/{}/why", ANYBODY, false, why_job },
     { "POST", "/v1/jobs/{}/cancel", OWNER, false, cancel_job },
+    { "POST", "/v1/jobs/{}/hold", OWNER, false, hold_job },
+    { "POST", "/v1/jobs/{}/release", OWNER, false, release_job },
+    { "POST", "/v1/jobs/{}/requeue", OWNER, false, requeue_job },
 };
 
 /* Digits at *s into *ret, moving on behind them. False: none, or too many. */
@@ -342,7 +366,7 @@ static int may(const struct route *route, struct route_call *c, struct err *e)
                        "divvy.yaml names under operators");
     int r = c->ops->job(c->ctx, c->req->id, &v, e);
     if (r == 0 && !caller_owns(c->who, &v))
-        return err_set(e, -EPERM, "job %" PRIu64 " is %s's; only they and operators may end it",
+        return err_set(e, -EPERM, "job %" PRIu64 " is %s's; only they and operators may do that",
                        v.id, v.user);
     return r;
 }

@@ -128,9 +128,11 @@ int verb_attach(struct session *s, int argc, char **argv)
     if (!call.argv)
         strv_add(&call.argv, own_shell());
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
-    if (c && client_job(c, call.jobs.ids[0], &v, &e) < 0)
+    if (c)
+        status = ids_resolve(s, c, false, &call.jobs);
+    if (c && status == STATUS_OK && client_job(c, call.jobs.items[0].id, &v, &e) < 0)
         status = verb_fail(s, &e);
-    else if (c)
+    else if (c && status == STATUS_OK)
         status = check(s, &v);
     if (c && status == STATUS_OK)
         status = enter(s, &call, &v);

@@ -12,7 +12,8 @@ struct cancel_call {
 
 static const char doc[] =
     "Ends jobs that run (SIGTERM, and SIGKILL after a while), and takes those "
-    "that wait out of the queue.";
+    "that wait out of the queue.\vTasks of an array are named as in 41_7 or 41_[3-9]; 41 is all of "
+    "it.";
 
 static const struct argp_option options[] = {
     { "mine", 'm', NULL, 0, "all your own", 1 },
@@ -58,21 +59,31 @@ static int find_jobs(const struct session *s, struct client *c, struct cancel_ca
 {
     struct job_list list = { .jobs = NULL };
     struct err e = ERR_INIT;
+    call->filter.fold = true;
     if (client_jobs(c, &call->filter, &list, &e) < 0)
         return verb_fail(s, &e);
     for (size_t i = 0; i < list.count; i++) {
-        ARRAY_ROOM(call->jobs.ids, call->jobs.alloc, call->jobs.count + 1);
-        call->jobs.ids[call->jobs.count++] = list.jobs[i].id;
+        ids_add(&call->jobs, list.jobs[i].id);
+        struct id *last = &call->jobs.items[call->jobs.count - 1];
+        if (list.jobs[i].array_id) /* its first task's number would mean all of it */
+            *last = (struct id){ .id = list.jobs[i].array_id,
+                                 .indices = list.jobs[i].indices
+                                                ? text_dup(list.jobs[i].indices)
+                                                : text_fmt("%u", list.jobs[i].array_index) };
     }
     job_list_done(&list);
     return STATUS_OK;
 }
 
 /* What a filter found may have ended meanwhile: that is what was wanted. */
-static int cancel_one(const struct session *s, struct client *c, uint64_t id, bool by_filter)
+static int cancel_one(const struct session *s, struct client *c, const struct id *id,
+                      bool by_filter)
 {
     struct err e = ERR_INIT;
-    int r = client_cancel(c, id, &e);
+    auto_free char *note = NULL;
+    int r = client_act(c, id->id, JOB_ACTION_CANCEL, id->indices, &note, &e);
+    if (note && !by_filter)
+        verb_note("%s", note);
     if (r == 0 || (by_filter && (r == -EALREADY || r == -ENOENT)))
         return STATUS_OK;
     return verb_fail(s, &e);
@@ -97,9 +108,9 @@ int verb_cancel(struct session *s, int argc, char **argv)
         status = find_jobs(s, c, &call);
     auto_json json_t *cancelled = json_array();
     for (size_t i = 0; c && i < call.jobs.count; i++) {
-        int one = cancel_one(s, c, call.jobs.ids[i], call.by_filter);
+        int one = cancel_one(s, c, &call.jobs.items[i], call.by_filter);
         if (one == STATUS_OK)
-            (void)json_array_append_new(cancelled, json_integer((json_int_t)call.jobs.ids[i]));
+            (void)json_array_append_new(cancelled, json_integer((json_int_t)call.jobs.items[i].id));
         status = status == STATUS_OK ? one : status;
     }
     if (c && s->json) {

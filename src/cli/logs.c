@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "cli/ids.h"
+#include "model/array.h"
 
 #define LOOK_US (200 * 1000) /* how late a line may be shown with -f */
 #define PIECE 65536
@@ -116,7 +117,9 @@ static int open_output(const struct job_view *v, uint32_t task, struct err *e)
     if (task >= v->tasks || (task && !job_output_by_task(v->output)))
         return err_set(e, -EINVAL, "#%" PRIu64 " has no output of a task %u of its own", v->id,
                        task);
-    auto_free char *path = job_output_path(v->output, v->id, task);
+    auto_free char *of_array =
+        job_array_output(v->output, v->array_id ? v->array_id : v->id, v->array_index);
+    auto_free char *path = job_output_path(of_array, v->id, task);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0)
         return fd;
@@ -163,7 +166,7 @@ static int follow(struct client *c, uint64_t id, int fd, struct err *e)
 static int show(struct client *c, const struct logs_call *call, struct err *e)
 {
     struct job_view v = { .id = 0 };
-    uint64_t id = call->jobs.ids[0];
+    uint64_t id = call->jobs.items[0].id;
     uint32_t task = (uint32_t)call->task;
     int r = client_job(c, id, &v, e);
     if (r < 0)
@@ -188,7 +191,9 @@ int verb_logs(struct session *s, int argc, char **argv)
     struct verb_words words = { .options = options, .parser = parse, .args = "ID", .doc = doc };
     verb_parse(s, &words, argc, argv, &call);
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
-    if (c && show(c, &call, &e) < 0 && e.code != -EPIPE)
+    if (c)
+        status = ids_resolve(s, c, false, &call.jobs);
+    if (c && status == STATUS_OK && show(c, &call, &e) < 0 && e.code != -EPIPE)
         status = verb_fail(s, &e);
     ids_done(&call.jobs);
     return status;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "config/moment.h"
 #include "config/nearest.h"
 #include "model/job_json.h"
 
@@ -29,6 +30,23 @@ static const struct argp_option table[] = {
     { "bind", KEY(OPT_BIND), "HOW", 0,
       "how the program is told: uuid (default), index, or none, for programs that choke on UUIDs",
       1 },
+    { NULL, 0, NULL, 0, "When:", 2 },
+    { "array", 'a', "INDICES", 0,
+      "many jobs at once, as in 0-99, 1,3,5-9:2 or, at most 4 at a time, 0-99%4; each finds its "
+      "index in DIVVY_ARRAY_INDEX",
+      2 },
+    { "dependency", 'd', "WHAT", 0,
+      "after:ID (has started), afterok:ID (has completed), afternotok:ID, afterany:ID (has ended), "
+      "several with , (all) or ? (one of them); singleton: one of this name at a time",
+      2 },
+    { "keep-invalid", KEY(OPT_KEEP_INVALID), NULL, 0,
+      "stay in the queue when the dependency cannot be met any more (default: it is cancelled)",
+      2 },
+    { "begin", 'b', "TIME", 0, "no earlier than 16:40, tomorrow, now+2h or 2026-11-30T08:00", 2 },
+    { "deadline", KEY(OPT_DEADLINE), "TIME", 0, "it has ended by then, or is not started any more",
+      2 },
+    { "hold", 'H', NULL, 0, "wait until divvy release", 2 },
+    { "no-requeue", KEY(OPT_NO_REQUEUE), NULL, 0, "never start it a second time", 2 },
     { NULL, 0, NULL, 0, "The job:", 2 },
     { "name", 'J', "NAME", 0, "shown in the queue (default: the command's)", 2 },
     { "account", 'A', "NAME", 0, "whose share it is charged to", 2 },
@@ -42,7 +60,8 @@ static const struct argp_option table[] = {
     { "signal", KEY(OPT_SIGNAL), "SIGNAL[@TIME]", 0,
       "send this to every process of the job TIME (default 60s) before --time ends it", 2 },
     { "output", 'o', "FILE", 0,
-      "standard output and error; %j is the job's number, %t the task's (default: divvy-%j.out)",
+      "standard output and error; %j is the job's number, %t the task's, %A_%a array and index "
+      "(default: divvy-%j.out, of an array divvy-%A_%a.out)",
       2 },
     { "env", KEY(OPT_ENV), "WHAT", 0,
       "its environment: all of yours (default), none, or only NAME,NAME,…; NAME=VALUE sets one on "
@@ -74,8 +93,9 @@ static const struct {
     int key;
     enum job_option option;
 } letters[] = {
-    { 'G', OPT_GPUS }, { 'n', OPT_TASKS },  { 'J', OPT_NAME },  { 'A', OPT_ACCOUNT },
-    { 't', OPT_TIME }, { 'o', OPT_OUTPUT }, { 'D', OPT_CHDIR },
+    { 'G', OPT_GPUS },  { 'n', OPT_TASKS },      { 'J', OPT_NAME },  { 'A', OPT_ACCOUNT },
+    { 't', OPT_TIME },  { 'o', OPT_OUTPUT },     { 'D', OPT_CHDIR }, { 'a', OPT_ARRAY },
+    { 'b', OPT_BEGIN }, { 'd', OPT_DEPENDENCY }, { 'H', OPT_HOLD },
 };
 
 bool job_option_set(struct job_options *o, int key, const char *arg)
@@ -542,9 +562,10 @@ static int read_texts(const struct job_options *o, const struct submit_place *wh
         s->name = text_dup(v[OPT_NAME].words);
     else
         s->name = default_name(where->command && where->command[0] ? where->command[0] : "");
-    s->output = where->attached
-                    ? NULL
-                    : join(where->cwd, v[OPT_OUTPUT].words ? v[OPT_OUTPUT].words : "divvy-%j.out");
+    s->output = where->attached ? NULL
+                                : join(where->cwd, v[OPT_OUTPUT].words  ? v[OPT_OUTPUT].words
+                                                   : v[OPT_ARRAY].words ? "divvy-%A_%a.out"
+                                                                        : "divvy-%j.out");
     int r = 0;
     if (v[OPT_TIME].words)
         r = wrong(&v[OPT_TIME], text_parse_duration(v[OPT_TIME].words, "--time", &s->limit_us, e),
@@ -560,6 +581,29 @@ static int read_texts(const struct job_options *o, const struct submit_place *wh
         r = job_bind_parse(v[OPT_BIND].words, &s->bind, e);
         r = wrong(&v[OPT_BIND], r < 0 ? err_wrap(e, r, "--bind") : r, e);
     }
+    return r;
+}
+
+static int read_order(const struct job_options *o, const struct submit_place *where,
+                      struct job_spec *s, struct err *e)
+{
+    const struct job_option_value *begin = &o->values[OPT_BEGIN];
+    const struct job_option_value *deadline = &o->values[OPT_DEADLINE];
+    int r = 0;
+    s->array = text_dup(o->values[OPT_ARRAY].words);
+    s->dependency = text_dup(o->values[OPT_DEPENDENCY].words);
+    s->hold = o->values[OPT_HOLD].words != NULL;
+    s->keep_invalid = o->values[OPT_KEEP_INVALID].words != NULL;
+    s->no_requeue = o->values[OPT_NO_REQUEUE].words != NULL;
+    if (begin->words)
+        r = wrong(begin,
+                  moment_parse(begin->words, where->now_wall_us, "--begin", &s->begin_wall_us, e),
+                  e);
+    if (r == 0 && deadline->words)
+        r = wrong(deadline,
+                  moment_parse(deadline->words, where->now_wall_us, "--deadline",
+                               &s->deadline_wall_us, e),
+                  e);
     return r;
 }
 
@@ -605,6 +649,8 @@ int job_options_spec(const struct job_options *o, const struct submit_place *whe
         r = read_texts(o, where, &s, e);
     if (r == 0)
         r = read_limits(o, &s, e);
+    if (r == 0)
+        r = read_order(o, where, &s, e);
     if (r == 0)
         r = read_env(&o->values[OPT_ENV], where->environ_, &env, e);
     if (r == 0)

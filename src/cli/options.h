@@ -46,6 +46,13 @@ enum job_option {
     OPT_CONTAINER,
     OPT_CONTAINER_RUNTIME,
     OPT_CONTAINER_ARG,
+    OPT_ARRAY,
+    OPT_BEGIN,
+    OPT_DEADLINE,
+    OPT_DEPENDENCY,
+    OPT_HOLD,
+    OPT_KEEP_INVALID,
+    OPT_NO_REQUEUE,
     JOB_OPTIONS,
 };
 
@@ -91,6 +98,7 @@ struct submit_place {
     char *const *command;     /* NULL-terminated */
     const char *script;       /* text, or NULL */
     bool attached;            /* divvy run: no output file */
+    int64_t now_wall_us;      /* for --begin and --deadline */
     const char *account_hint; /* DIVVY_ACCOUNT of the caller; NULL: the daemon knows */
 };
 

@@ -110,6 +110,7 @@ int verb_queue(struct session *s, int argc, char **argv)
         call.named && call.group ? call.named & call.group : call.named | call.group;
     if (call.named && !call.filter.states)
         return verb_usage(s, "--ended leaves no job in a state that --state names");
+    call.filter.fold = !s->json;
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (!c)
         return status;

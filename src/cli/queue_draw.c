@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cli/table.h"
+#include "model/array.h"
 
 /* "pending" is the state; for people it waits. */
 static const char *state_word(const struct job_view *v)
@@ -127,10 +128,12 @@ static void add_job(struct table *t, const struct job_view *v, int64_t now_wall_
     AUTO(text) struct text asks = TEXT_INIT;
     AUTO(text) struct text since = TEXT_INIT;
     AUTO(text) struct text where = TEXT_INIT;
+    AUTO(text) struct text id = TEXT_INIT;
     request_add(&asks, &v->request);
     since_add(&since, state_since(v), now_wall_us);
     add_where_or_why(&where, v, now_wall_us);
-    table_cellf(t, "%" PRIu64, v->id);
+    job_view_add_id(&id, v);
+    table_cell(t, id.buf);
     table_cell(t, v->user);
     table_cell(t, v->account);
     table_cell(t, v->name);
@@ -258,6 +261,14 @@ static void rows_where(struct table *t, const struct job_view *v)
 
 static void rows_times(struct table *t, const struct job_view *v, int64_t now_wall_us)
 {
+    if (v->array_id) {
+        auto_free char *array = text_fmt("%" PRIu64 "_[%s], this is job %" PRIu64, v->array_id,
+                                         v->array ? v->array : "", v->id);
+        row(t, "array", array);
+    }
+    row(t, "after", v->dependency);
+    row_time(t, "begins", v->begin_wall_us, now_wall_us);
+    row_time(t, "deadline", v->deadline_wall_us, now_wall_us);
     row_time(t, "submitted", v->submit_wall_us, now_wall_us);
     row_time(t, "expected", v->expected_start_wall_us, now_wall_us);
     row_time(t, "started", v->start_wall_us, now_wall_us);
@@ -300,7 +311,9 @@ static void rows_private(struct table *t, const struct job_view *v)
     row(t, "directory", v->cwd);
     for (uint32_t task = 0; v->output && task < (job_output_by_task(v->output) ? v->tasks : 1);
          task++) {
-        auto_free char *path = job_output_path(v->output, v->id, task);
+        auto_free char *of_array =
+            job_array_output(v->output, v->array_id ? v->array_id : v->id, v->array_index);
+        auto_free char *path = job_output_path(of_array, v->id, task);
         row(t, task ? "" : "output", path);
     }
 }
@@ -313,7 +326,9 @@ void job_draw(const struct job_view *v, int64_t now_wall_us, const struct screen
     t.untitled = true;
     table_column(&t, "", 0);
     table_column(&t, "", TABLE_WRAP);
-    text_addf(ret, "#%" PRIu64 " %s  ", v->id, name);
+    text_add(ret, "#");
+    job_view_add_id(ret, v);
+    text_addf(ret, " %s  ", name);
     screen_add(s, ret, state_colour(v->state), state_word(v));
     text_add(ret, "\n");
     row(&t, "reason", v->reason);

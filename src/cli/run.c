@@ -68,9 +68,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static int give_up(const struct session *s, struct client *c, uint64_t id)
 {
     struct err e = ERR_INIT;
+    auto_free char *note = NULL;
     int sig = asked_to_stop;
     asked_to_stop = 0;
-    if (client_cancel(c, id, &e) < 0 && e.code != -EALREADY)
+    if (client_act(c, id, JOB_ACTION_CANCEL, NULL, &note, &e) < 0 && e.code != -EALREADY)
         return verb_fail(s, &e);
     verb_note("#%" PRIu64 " was taken out of the queue", id);
     return 128 + sig;

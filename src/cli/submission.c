@@ -95,6 +95,7 @@ static int make_spec(struct submission *s, const char *script, bool attached, st
                                   .command = s->command,
                                   .script = script,
                                   .attached = attached,
+                                  .now_wall_us = clock_now().wall_us,
                                   .account_hint = getenv("DIVVY_ACCOUNT") };
     int r = job_options_spec(&s->options, &where, ret, &left_out, e);
     if (r < 0)

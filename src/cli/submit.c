@@ -1,7 +1,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/ids.h"
 #include "cli/submission.h"
+#include "model/array.h"
 
 #define KEY_QUIET 'q'
 #define KEY_WAIT 'W'
@@ -53,23 +55,40 @@ static int tell(const struct session *s, const struct submit_call *c, const stru
     if (c->quiet || !s->screen.tty) {
         text_addf(&t, "%" PRIu64 "\n", id);
     } else {
-        auto_free char *path = job_output_path(spec->output, id, 0);
+        auto_free char *of_job =
+            spec->array ? text_dup(spec->output) : job_array_output(spec->output, id, 0);
+        auto_free char *path = job_output_path(of_job, id, 0);
         text_addf(&t, "#%" PRIu64 " %s asks for ", id, spec->name);
         request_add(&t, &spec->request);
-        text_addf(&t, "; output in %s\n", path);
+        text_addf(&t, "%s%s; output in %s\n", spec->array ? ", array " : "",
+                  spec->array ? spec->array : "", path);
     }
     return verb_print(&t);
 }
 
-static int wait_for_end(const struct session *s, struct client *c, uint64_t id)
+static int wait_for_one(const struct session *s, struct client *c, uint64_t id)
 {
     struct job_view v = { .id = 0 };
     struct err e = ERR_INIT;
     if (client_wait(c, id, CLIENT_UNTIL_ENDED, -1, &v, &e) < 0)
         return verb_fail(s, &e);
     submission_tell_end(&v);
-    int status = job_exit_status(&v.exit);
+    int status =
+        v.exit.kind == EXIT_NONE && v.state == JOB_CANCELLED ? 130 : job_exit_status(&v.exit);
     job_view_done(&v);
+    return status;
+}
+
+/* All tasks of an array, and then as the first that failed. */
+static int wait_for_end(const struct session *s, struct client *c, uint64_t id)
+{
+    AUTO(ids) struct ids jobs = { .verb = "submit" };
+    ids_add(&jobs, id);
+    int status = ids_resolve(s, c, true, &jobs);
+    for (size_t i = 0; i < jobs.count; i++) {
+        int one = wait_for_one(s, c, jobs.items[i].id);
+        status = status == STATUS_OK ? one : status;
+    }
     return status;
 }
 

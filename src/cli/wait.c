@@ -68,13 +68,15 @@ int verb_wait(struct session *s, int argc, char **argv)
     verb_parse(s, &words, argc, argv, &call);
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     int64_t end_us = clock_now().boot_us + call.timeout_us;
+    if (c)
+        status = ids_resolve(s, c, true, &call.jobs);
     for (size_t i = 0; c && i < call.jobs.count; i++) {
         int64_t left_us = end_us - clock_now().boot_us;
         if (call.timeout_us < 0)
             left_us = -1;
         else if (left_us < 0)
             left_us = 0;
-        int one = wait_one(s, c, call.jobs.ids[i], left_us);
+        int one = wait_one(s, c, call.jobs.items[i].id, left_us);
         status = status == STATUS_OK ? one : status;
     }
     ids_done(&call.jobs);

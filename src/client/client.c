@@ -79,6 +79,8 @@ static char *list_path(const struct job_filter *f, uint64_t after, uint32_t limi
         text_add(&t, "&account=");
         add_escaped(&t, f->account);
     }
+    if (f->fold)
+        text_add(&t, "&fold=true");
     add_states(&t, f->states);
     return text_take(&t);
 }
@@ -197,10 +199,19 @@ int client_job(struct client *c, uint64_t id, struct job_view *ret, struct err *
     return r < 0 ? r : read_job(answer, ret, e);
 }
 
-int client_cancel(struct client *c, uint64_t id, struct err *e)
+int client_act(struct client *c, uint64_t id, enum job_action what, const char *indices,
+               char **ret_note, struct err *e)
 {
-    auto_free char *path = text_fmt("/v1/jobs/%" PRIu64 "/cancel", id);
-    return client_ask(c, "POST", path, NULL, ASK_MS, NULL, e);
+    static const char *const words[] = { "cancel", "hold", "release", "requeue" };
+    auto_free char *path = text_fmt("/v1/jobs/%" PRIu64 "/%s", id, words[what]);
+    auto_json json_t *body = json_object();
+    auto_json json_t *answer = NULL;
+    if (indices)
+        json_put_text(body, "indices", indices);
+    int r = client_ask(c, "POST", path, body, ASK_MS, &answer, e);
+    if (r == 0)
+        *ret_note = take_note(answer);
+    return r;
 }
 
 static bool reached(const struct job_view *v, enum client_until until)

@@ -61,8 +61,13 @@ int client_jobs(struct client *c, const struct job_filter *f, struct job_list *r
 void job_list_done(struct job_list *l);
 /* Ended by job_view_done. -ENOENT. */
 int client_job(struct client *c, uint64_t id, struct job_view *ret, struct err *e);
-/* The job has been told to end. -EALREADY when it had ended before. */
-int client_cancel(struct client *c, uint64_t id, struct err *e);
+/*
+ * Cancels (it has been told to end), holds, releases or requeues a job or all
+ * of an array; with `indices` ("3-9") tasks of the array that begins with `id`.
+ * -EALREADY when it had ended before, or is not held. *ret_note as in client_submit.
+ */
+int client_act(struct client *c, uint64_t id, enum job_action what, const char *indices,
+               char **ret_note, struct err *e);
 
 /* STARTING: its supervisor was asked to start it; attach_open finds it soon. */
 enum client_until { CLIENT_UNTIL_STARTING, CLIENT_UNTIL_STARTED, CLIENT_UNTIL_ENDED };

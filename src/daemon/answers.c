@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "daemon/layouts.h"
+#include "model/array.h"
 
 /* Reasons are worked out for the first so many waiting jobs of a list: each costs a few searches. */
 #define EXPLAINED_MAX 64
@@ -95,7 +96,11 @@ static int check_shares(struct daemon *d, const struct api_caller *who, const st
                         struct err *e)
 {
     struct now now = clock_now();
-    struct sched_job job = { .uid = who->uid,
+    AUTO(job_array) struct job_array array = { .indices = NULL };
+    if (s->array && job_array_parse(s->array, &array, e) < 0)
+        return e->code;
+    struct sched_job job = { .tasks = (uint32_t)array.count,
+                             .uid = who->uid,
                              .user = user_name(d, who->uid),
                              .account = s->account,
                              .qos = s->qos,
@@ -126,6 +131,8 @@ static int check_submit(struct daemon *d, const struct api_caller *who, struct j
     replace(&s->qos, qos);
     r = check_limit(d, s, e);
     if (r == 0)
+        r = waits_check(d, s, e);
+    if (r == 0)
         r = check_bind(d, s, e);
     if (r == 0)
         r = check_possible(d, &s->request, e);
@@ -134,6 +141,29 @@ static int check_submit(struct daemon *d, const struct api_caller *who, struct j
     if (r == 0)
         r = job_spec_check(s, e);
     return r < 0 || !s->container.image ? r : container_check(s, who->uid, e);
+}
+
+/* The tasks of an array are jobs with numbers that follow each other. */
+static int enter_rows(struct daemon *d, const struct job_spec *s, struct job_row *row,
+                      struct err *e)
+{
+    struct waits_row waits = { .id = row->id,
+                               .array = s->array ? s->array : "",
+                               .depend = s->dependency ? s->dependency : "",
+                               .keep_invalid = s->keep_invalid };
+    int r = s->array || s->dependency ? waits_enter(d, &waits, e) : 0;
+    const struct waits *w = map_get(&d->waits, row->id);
+    if (!s->array || r < 0) {
+        (void)jobs_add(d, row); /* in the map now */
+        return r;
+    }
+    row->array_id = row->id;
+    for (size_t i = 0; i < w->array.count; i++) {
+        row->id = row->array_id + i;
+        row->array_index = w->array.indices[i];
+        (void)jobs_add(d, row); /* in the map now */
+    }
+    return 0;
 }
 
 static int enter_job(struct daemon *d, const struct api_caller *who, const struct job_spec *s,
@@ -152,6 +182,9 @@ static int enter_job(struct daemon *d, const struct api_caller *who, const struc
     if (r < 0)
         return r;
     struct job_row row = { .id = *ret_id,
+                           .hold = s->hold ? JOB_HOLD_USER : JOB_HOLD_NONE,
+                           .begin_wall_us = s->begin_wall_us,
+                           .deadline_wall_us = s->deadline_wall_us,
                            .uid = who->uid,
                            .gid = who->gid,
                            .user = user,
@@ -162,9 +195,8 @@ static int enter_job(struct daemon *d, const struct api_caller *who, const struc
                            .limit_us = s->limit_us,
                            .state = JOB_PENDING,
                            .submit_wall_us = now.wall_us };
-    (void)jobs_add(d, &row); /* in the map now */
     d->schedule = true;
-    return 0;
+    return enter_rows(d, s, &row, e);
 }
 
 static void op_submit(void *ctx, struct api_request *req, const struct api_caller *who,
@@ -183,21 +215,6 @@ static void op_submit(void *ctx, struct api_request *req, const struct api_calle
         turn_owe(d, &o);
     }
     job_spec_done(take_spec);
-}
-
-static void op_cancel(void *ctx, struct api_request *req, const struct api_caller *who, uint64_t id)
-{
-    struct daemon *d = ctx;
-    struct err e = ERR_INIT;
-    struct job *j = jobs_find(d, id);
-    if (!j || job_state_ended(j->state)) {
-        (void)err_set(&e, -EALREADY, "job %" PRIu64 " has ended already", id);
-        owe_error(d, req, &e);
-    } else if (!job_cancel(j, user_name(d, who->uid), &e)) {
-        owe_error(d, req, &e);
-    } else {
-        turn_owe(d, &(struct owed){ .request = req, .kind = OWED_OK });
-    }
 }
 
 static void op_set_card(void *ctx, struct api_request *req, const struct api_caller *who,
@@ -219,6 +236,9 @@ static const char *waits_for(struct daemon *d, const struct job *j, int64_t *ret
 {
     struct sched_explanation x;
     struct now now = clock_now();
+    auto_free char *blocked = waits_words(j);
+    if (blocked)
+        return keep(d, slot, blocked);
     if (j->reason && j->reason[0] && !d->snapshot_came)
         return j->reason;
     sched_explain(d->sched, &d->inventory, j->id, now, &x);
@@ -257,8 +277,16 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
                             .tasks = request_tasks(&j->request),
                             .limit_us = j->limit_us,
                             .submit_wall_us = j->submit_wall_us,
+                            .begin_wall_us = j->begin_wall_us,
+                            .deadline_wall_us = j->deadline_wall_us,
+                            .hold = j->hold,
                             .start_wall_us = start_wall(a) };
     v->enforced = -1;
+    if (j->waits && j->waits->array.count) {
+        v->array_id = j->waits->id;
+        v->array_index = j->array_index;
+        v->array_max = j->waits->array.running_max;
+    }
     if (a) {
         v->place = a->place;
         v->exit = a->exit;
@@ -292,6 +320,11 @@ static void view_row(const struct job_row *row, struct job_view *v)
                             .tasks = request_tasks(&row->request),
                             .limit_us = row->limit_us,
                             .submit_wall_us = row->submit_wall_us,
+                            .begin_wall_us = row->begin_wall_us,
+                            .deadline_wall_us = row->deadline_wall_us,
+                            .hold = row->hold,
+                            .array_id = row->array_id,
+                            .array_index = row->array_index,
                             .start_wall_us = row->last.started_wall_us,
                             .end_wall_us = row->ended_wall_us,
                             .exit = row->last.exit,
@@ -334,6 +367,8 @@ static int add_spec(struct daemon *d, uint64_t id, struct job_view *v, struct er
     v->output = d->view_spec.output;
     v->script = d->view_spec.script;
     v->attached = d->view_spec.attached;
+    v->array = d->view_spec.array;
+    v->dependency = d->view_spec.dependency;
     if (d->view_spec.mem_bytes)
         v->mem_bytes = d->view_spec.mem_bytes;
     if (d->view_spec.cpu_milli)
@@ -367,6 +402,7 @@ struct list {
     struct api_jobs *out;
     uint64_t *ids;
     size_t count, alloc;
+    struct text indices; /* of the tasks that were told as one last */
 };
 
 static int by_id(const void *a, const void *b)
@@ -414,35 +450,74 @@ static int collect(struct list *l, struct err *e)
     return store_each_job(l->daemon->store, &q, list_ended, l, e);
 }
 
-static bool list_one(struct list *l, uint64_t id, size_t *explained, struct err *e)
+/* May it be told together with others of its array? The first of them tells for all. */
+static bool is_folded(const struct list *l, const struct job *j)
+{
+    return l->filter->fold && j && j->state == JOB_PENDING && j->attempts == 0 && j->waits &&
+           j->waits->array.count;
+}
+
+static bool alike(const struct job *a, const struct job *b)
+{
+    return b && a->waits == b->waits && a->hold == b->hold && a->blocked == b->blocked;
+}
+
+/* Tasks from l->ids[i] on that wait alike go into one view. How many they are. */
+static size_t fold(struct list *l, size_t i, struct job_view *v)
+{
+    const struct job *first = jobs_find(l->daemon, l->ids[i]);
+    uint32_t *indices = NULL;
+    size_t n = 0, alloc = 0;
+    for (; i + n < l->count; n++) {
+        const struct job *j = jobs_find(l->daemon, l->ids[i + n]);
+        if (!is_folded(l, j) || !alike(first, j))
+            break;
+        ARRAY_ROOM(indices, alloc, n + 1);
+        indices[n] = j->array_index;
+    }
+    text_clear(&l->indices);
+    job_array_add_words(&l->indices, indices, n);
+    free(indices);
+    v->array_tasks = (uint32_t)n;
+    v->indices = n > 1 ? l->indices.buf : NULL;
+    return n;
+}
+
+/* The next, at *i; moves that on. False: the page is full. */
+static bool list_one(struct list *l, size_t *i, size_t *explained, struct err *e)
 {
     struct job_view v;
     struct daemon *d = l->daemon;
+    size_t at = (*i)++;
+    uint64_t id = l->ids[at];
     struct job *j = jobs_find(d, id);
     if (j && !job_state_ended(j->state)) {
         bool explain = j->state == JOB_PENDING && (*explained)++ < EXPLAINED_MAX;
         view_live(d, j, explain, &v);
-        return api_jobs_add(l->out, &v);
+        if (is_folded(l, j))
+            *i = at + fold(l, at, &v);
+        return api_jobs_add(l->out, &v, l->ids[*i - 1]);
     }
     struct find_row f = { .daemon = d, .view = &v };
     struct job_query q = { .id = id, .limit = 1 };
     if (store_each_job(d->store, &q, take_row, &f, e) < 0 || !f.found)
         return true;
-    return api_jobs_add(l->out, &v);
+    return api_jobs_add(l->out, &v, id);
 }
 
 static int op_jobs(void *ctx, const struct job_filter *filter, struct api_jobs *out, struct err *e)
 {
     struct daemon *d = ctx;
-    struct list l = { .daemon = d, .filter = filter, .out = out };
+    struct list l = { .daemon = d, .filter = filter, .out = out, .indices = TEXT_INIT };
     size_t explained = 0;
     if (d->inventory_stale)
         cards_rebuild(d);
     int r = collect(&l, e);
     if (r >= 0 && l.count)
         qsort(l.ids, l.count, sizeof *l.ids, by_id);
-    for (size_t i = 0; r >= 0 && i < l.count && list_one(&l, l.ids[i], &explained, e); i++)
+    for (size_t i = 0; r >= 0 && i < l.count && list_one(&l, &i, &explained, e);)
         ;
+    text_done(&l.indices);
     free(l.ids);
     return r < 0 ? r : 0;
 }
@@ -607,9 +682,12 @@ static void why_pending(struct daemon *d, const struct job *j, struct why_view *
     struct now now = clock_now();
     sched_explain(d->sched, &d->inventory, j->id, now, &x);
     AUTO(text) struct text asks = TEXT_INIT;
+    auto_free char *blocked = waits_words(j);
     request_add(&asks, &j->request);
-    auto_free char *summary =
-        text_fmt("#%" PRIu64 " %s", j->id, x.text[0] ? x.text : "waits for its turn");
+    auto_free char *summary = text_fmt("#%" PRIu64 " %s", j->id,
+                                       blocked     ? blocked
+                                       : x.text[0] ? x.text
+                                                   : "waits for its turn");
     v->summary = keep(d, 5, summary);
     why_view_add(v, "asks", "%s", asks.buf);
     why_order(&x, v);
@@ -657,7 +735,7 @@ static int op_usage(void *ctx, struct ledger *ret, struct err *e)
 
 const struct api_ops daemon_api_ops = {
     .submit = op_submit,
-    .cancel = op_cancel,
+    .act = op_act,
     .set_card = op_set_card,
     .job = op_job,
     .jobs = op_jobs,

@@ -79,6 +79,11 @@ static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
         r = store_job_groups(d->store, j->id, &s->groups, &s->group_count, e);
     if (r < 0)
         return r;
+    s->job.limit_us = waits_limit(j, s->job.limit_us, clock_now().wall_us);
+    bool array = j->waits && j->waits->array.count;
+    char *output = job_array_output(s->job.output, array ? j->waits->id : j->id, j->array_index);
+    free(s->job.output);
+    s->job.output = output;
     s->job_id = j->id;
     s->attempt = j->attempt->number;
     s->uid = j->uid;
@@ -183,9 +188,12 @@ static int launch(struct job *j, struct err *e)
 static void requeue(struct job *j)
 {
     uint32_t number = j->attempt->number;
+    struct err e = ERR_INIT;
     auto_free char *why = text_fmt("tried again: %s", j->attempt->exit.text);
-    if (!job_move(j, JOB_EV_REQUEUE, why))
+    if (!job_move(j, JOB_EV_REQUEUE, j->attempt->asked ? NULL : why))
         return; /* a failed store starts over */
+    if (store_set_requeue(j->daemon->store, j->id, false, &e) < 0)
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
     j->leftover = number;
     turn_todo(j->daemon, j);
 }
@@ -445,8 +453,8 @@ static void judge_cards(struct job *j, const struct jobdir_exit *x)
     if (x->epilog[0])
         quarantine_place(j, x->epilog);
     /* Without a card there is no other place to try. */
-    a->requeue =
-        x->prolog[0] && a->place.count && a->number < PROLOG_TRIES && j->verdict != JOB_CANCELLED;
+    a->requeue = a->requeue || (x->prolog[0] && a->place.count && a->number < PROLOG_TRIES &&
+                                j->verdict != JOB_CANCELLED);
 }
 
 static void take_end(struct job *j, int dir)
@@ -573,6 +581,7 @@ static void forget(struct job *j)
     if (j->attempt)
         attempt_free(j);
     (void)map_remove(&d->jobs, j->id); /* it is there */
+    waits_leave(j);
     free(j->name);
     free(j->reason);
     free(j);

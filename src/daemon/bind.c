@@ -131,6 +131,22 @@ static void visible_devices(struct text *t, enum job_bind bind, uint32_t task,
     }
 }
 
+static void add_number(struct jobdir_task *t, const char *name, uint64_t n)
+{
+    auto_free char *number = text_fmt("%" PRIu64, n);
+    add_env(t, name, number);
+}
+
+static void tell_array(const struct job *j, struct jobdir_task *t)
+{
+    const struct job_array *a = &j->waits->array;
+    add_number(t, "DIVVY_ARRAY_JOB_ID", j->waits->id);
+    add_number(t, "DIVVY_ARRAY_INDEX", j->array_index);
+    add_number(t, "DIVVY_ARRAY_COUNT", a->count);
+    add_number(t, "DIVVY_ARRAY_MIN", a->indices[0]);
+    add_number(t, "DIVVY_ARRAY_MAX", a->indices[a->count - 1]);
+}
+
 static void tell_task(struct daemon *d, const struct job *j, struct jobdir_spec *s, uint32_t task)
 {
     const struct place *p = &j->attempt->place;
@@ -156,6 +172,8 @@ static void tell_task(struct daemon *d, const struct job *j, struct jobdir_spec 
     add_env(t, "DIVVY_TASK_ID", number);
     add_env(t, "DIVVY_SLICES", slices.buf);
     add_env(t, "DIVVY_ROOT", d->paths.root);
+    if (j->waits && j->waits->array.count)
+        tell_array(j, t);
 }
 
 /* With --bind none the task must not see the submitter's own choice either. */

@@ -26,6 +26,8 @@
  *     container.c what a job in a container needs, and the CDI specification
  *     accounts.c  who may charge whom
  *     shares.c    the share tree, told
+ *     waits.c     what keeps a job out of line
+ *     actions.c   what is asked of jobs that are there
  *     answers.c   what the API is told
  *
  * All of it runs in one thread. Nothing here blocks but the commit.
@@ -43,6 +45,7 @@
 #include "config/divvyd.h"
 #include "daemon/children.h"
 #include "jobdir/jobdir.h"
+#include "model/array.h"
 #include "sched/sched.h"
 #include "store/cards.h"
 #include "store/jobs.h"
@@ -50,6 +53,7 @@
 #include "store/ledger.h"
 #include "store/store.h"
 #include "store/usage.h"
+#include "store/waits.h"
 
 /* Where this Divvy lives; all owned. */
 struct paths {
@@ -117,6 +121,7 @@ struct attempt {
     bool faulted;    /* a card of it failed under it: the time is not charged */
     bool requeue;    /* it goes back to the queue once it is clear */
     bool unlocked;   /* clocks that it may have locked were lifted */
+    bool asked;      /* and somebody asked for that */
     bool unit_asked; /* the service manager was asked to start it, and has not answered */
     enum jobdir_stop stop_reason;
     struct job_exit exit;      /* kind EXIT_NONE until it is known */
@@ -135,6 +140,20 @@ struct attempt {
     double seen_card_us, idle_card_us; /* model/ledger.h */
 };
 
+/* What the jobs of one submission wait for together: a job, or the tasks of an array. */
+struct waits {
+    uint64_t id;               /* of the job, or of the array's first task */
+    uint32_t jobs;             /* that have not ended */
+    struct depend_list depend; /* what is not met yet */
+    char *never;               /* why it never will be, and the jobs stay all the same; or NULL */
+    bool keep_invalid;
+    bool stale;             /* to be looked at in this turn */
+    uint64_t blocker;       /* the earlier job that a singleton waits for */
+    struct job_array array; /* count 0: none */
+    uint32_t slots;         /* of running_max, given to tasks */
+    uint32_t next;          /* no task before this position waits for a slot */
+};
+
 /* A job that has not ended. Pending ones cost this, their name, and sched's part. */
 struct job {
     struct daemon *daemon;
@@ -147,7 +166,13 @@ struct job {
     struct request request;
     int64_t limit_us;
     int64_t submit_wall_us;
-    double charged_card_us; /* of attempts that are over, when it was loaded */
+    double charged_card_us;                  /* of attempts that are over, when it was loaded */
+    int64_t begin_wall_us, deadline_wall_us; /* 0: none */
+    struct waits *waits;                     /* or NULL */
+    uint32_t array_index;
+    enum job_hold hold;
+    bool blocked; /* kept out of line by waits.c */
+    bool slot;    /* its array's limit lets it run */
     enum job_state state, verdict;
     uint32_t attempts;       /* number of the last one */
     uint32_t leftover;       /* after the commit: remove the folder of this attempt; 0: none */
@@ -177,8 +202,8 @@ struct daemon {
     bool private_root; /* not root: own uid only, no user switch */
     int64_t started_wall_us;
     sd_event *event;
-    sd_event_source *turn, *api_io, *api_timer, *wake_timer, *look_timer, *sigterm, *sigint,
-        *sighup;
+    sd_event_source *turn, *api_io, *api_timer, *wake_timer, *look_timer, *moment_timer, *sigterm,
+        *sigint, *sighup;
     struct store *store;
     struct api *api;
     struct sched *sched;
@@ -205,6 +230,7 @@ struct daemon {
     struct now snapshot_taken;
     struct inventory inventory;
     struct map jobs;  /* id -> struct job */
+    struct map waits; /* id of a job or of an array's first task -> struct waits */
     struct map words; /* interned users and accounts */
     uint64_t ended[JOB_STATES];
     struct job **active; /* jobs with an attempt, oldest attempt first */
@@ -217,7 +243,9 @@ struct daemon {
     /* What this turn has to do. */
     int64_t cut_lost_boot_us; /* what `recover_cuts` is decided by must have been seen after this */
     bool inventory_stale, schedule, recover_cuts;
-    bool look_soon; /* something of a dead supervisor is being killed */
+    bool waits_stale;       /* somebody's waits are */
+    int64_t moment_wall_us; /* the next begin or deadline; INT64_MAX: none */
+    bool look_soon;         /* something of a dead supervisor is being killed */
     struct owed *owed;
     size_t owed_count, owed_alloc;
     struct job **todo; /* jobs with launch, stop or remove set */
@@ -303,8 +331,39 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row);
  */
 bool job_move(struct job *j, enum job_event ev, const char *reason);
 bool job_cancel(struct job *j, const char *who, struct err *e);
+/* Ends what runs of it and puts it back to its old place; `reason` says who wanted that. */
+int job_requeue(struct job *j, const char *reason, struct err *e);
 /* Starts what can start. */
 void jobs_schedule(struct daemon *d);
+
+/* ---- waits.c ---- */
+/* Before the jobs themselves are entered. */
+int waits_load(struct daemon *d, struct err *e);
+int waits_enter(struct daemon *d, const struct waits_row *row, struct err *e);
+void waits_done(struct daemon *d);
+/* A job was entered (array_id 0: no array's), or is about to be freed. */
+void waits_join(struct job *j, uint64_t array_id);
+void waits_leave(struct job *j);
+/* Puts a pending job in line, or out of it, as things are. */
+void waits_apply(struct job *j);
+/* Its hold was changed. */
+void waits_hold(struct job *j);
+/* It started or ended: who waits for it is looked at in this turn. */
+void waits_changed(struct job *j);
+/* Dependencies that are met, or cannot be any more; tasks whose array lets them run. */
+void waits_turn(struct daemon *d);
+/* Begin times and deadlines that have come. */
+void waits_clock(struct daemon *d);
+/* The time limit of an attempt that starts now: its own, or what its deadline leaves. */
+int64_t waits_limit(const struct job *j, int64_t limit_us, int64_t now_wall_us);
+/* Why it is not in line; NULL: it is. The caller frees. */
+char *waits_words(const struct job *j);
+/* Can this be waited for at all? */
+int waits_check(struct daemon *d, const struct job_spec *s, struct err *e);
+
+/* ---- actions.c ---- */
+void op_act(void *ctx, struct api_request *req, const struct api_caller *who, uint64_t id,
+            enum job_action what, const char *indices);
 
 /* ---- cuts.c ---- */
 /* Every open one in turn; begin with *i 0, NULL ends. */

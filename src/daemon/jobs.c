@@ -19,6 +19,7 @@ static void job_free(struct job *j)
 {
     if (j->attempt)
         attempt_free(j);
+    waits_leave(j);
     free(j->name);
     free(j->reason);
     free(j);
@@ -30,6 +31,7 @@ void jobs_done(struct daemon *d)
     for (size_t i = 0; (j = map_next(&d->jobs, &i));)
         job_free(j);
     map_done(&d->jobs);
+    waits_done(d);
     free(d->active);
     d->active = NULL;
     d->active_count = d->active_alloc = 0;
@@ -72,6 +74,10 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row)
                        .request = row->request,
                        .limit_us = row->limit_us,
                        .submit_wall_us = row->submit_wall_us,
+                       .begin_wall_us = row->begin_wall_us,
+                       .deadline_wall_us = row->deadline_wall_us,
+                       .array_index = row->array_index,
+                       .hold = row->hold,
                        .state = row->state,
                        .verdict = row->verdict,
                        .attempts = row->last.attempt };
@@ -79,6 +85,7 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row)
         j->reason = text_dup(row->reason);
     map_put(&d->jobs, j->id, j);
     queue_job(d, j);
+    waits_join(j, row->array_id);
     return j;
 }
 
@@ -101,8 +108,10 @@ static int load_job(const struct job_row *row, void *arg)
 {
     struct daemon *d = arg;
     struct job *j = jobs_add(d, row);
-    if (j->state != JOB_PENDING)
-        load_attempt(j, &row->last);
+    if (j->state == JOB_PENDING)
+        return 0;
+    load_attempt(j, &row->last);
+    j->attempt->requeue = j->attempt->asked = row->requeue;
     return 0;
 }
 
@@ -114,6 +123,9 @@ int jobs_load(struct daemon *d, struct err *e)
     d->sched = sched_new(&policy);
     accounts_load(d);
     int r = accounts_usage_load(d, e);
+    d->moment_wall_us = INT64_MAX;
+    if (r == 0)
+        r = waits_load(d, e);
     if (r == 0)
         r = store_each_live_job(d->store, load_job, d, e);
     for (size_t i = 0; r == 0 && i < d->active_count; i++) {
@@ -207,6 +219,10 @@ bool job_move(struct job *j, enum job_event ev, const char *reason)
         attempt_free(j);
     else if (job_state_ended(to) && j->attempt)
         attempt_retire(j);
+    if (to == JOB_PENDING)
+        waits_apply(j);
+    else if (to == JOB_RUNNING || job_state_ended(to))
+        waits_changed(j);
     api_job_changed(d->api, j->id);
     return true;
 }
@@ -240,6 +256,39 @@ static bool cancel_preparing(struct job *j, const char *reason)
     return true;
 }
 
+/* It was to be started again; now it is not. */
+static bool cancel_requeue(struct job *j, const char *reason)
+{
+    struct daemon *d = j->daemon;
+    struct err e = ERR_INIT;
+    if (!turn_write(d))
+        return false;
+    j->verdict = JOB_CANCELLED;
+    if (store_set_requeue(d->store, j->id, false, &e) < 0 ||
+        store_set_state(d->store, j->id, JOB_ENDING, j->verdict, reason, clock_now(), &e) < 0) {
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+        return false;
+    }
+    set_reason(j, reason);
+    j->attempt->requeue = false;
+    return true;
+}
+
+int job_requeue(struct job *j, const char *reason, struct err *e)
+{
+    struct daemon *d = j->daemon;
+    if (j->state != JOB_STARTING && j->state != JOB_RUNNING)
+        return err_set(e, -EBUSY, "job %" PRIu64 " is %s; only jobs that run can be requeued",
+                       j->id, job_state_word(j->state));
+    if (!turn_write(d))
+        return err_set(e, -ENOSPC, "nothing can be changed at the moment: %s", d->stalled_why);
+    int r = store_set_requeue(d->store, j->id, true, e);
+    if (r < 0)
+        return r;
+    j->attempt->requeue = j->attempt->asked = true;
+    return stop_running(j, reason) ? 0 : err_set(e, -EIO, "the store took no write");
+}
+
 bool job_cancel(struct job *j, const char *who, struct err *e)
 {
     auto_free char *reason = text_fmt("cancelled by %s", who);
@@ -256,6 +305,11 @@ bool job_cancel(struct job *j, const char *who, struct err *e)
     case JOB_RUNNING:
         done = stop_running(j, reason);
         break;
+    case JOB_ENDING:
+        if (j->attempt->requeue) {
+            done = cancel_requeue(j, reason);
+            break;
+        } /* fall through */
     default:
         err_set(e, -EALREADY, "job %" PRIu64 " is ending already", j->id);
         return false;

@@ -127,8 +127,11 @@ static bool round_done(struct daemon *d)
 {
     struct err e = ERR_INIT;
     bool stalled = clock_now().boot_us < d->stalled_until_us;
-    if (!stalled)
+    if (!stalled) {
         layouts_turn(d);
+        waits_clock(d);
+        waits_turn(d);
+    }
     if (!stalled && d->schedule)
         jobs_schedule(d);
     if (!stalled)
@@ -152,7 +155,8 @@ static bool round_done(struct daemon *d)
     cuts_send(d);
     if (answered || api_owes(d->api))
         api_run(d->api);
-    return store_is_open(d->store) || d->owed_count || d->todo_count || (d->schedule && !stalled);
+    return store_is_open(d->store) || d->owed_count || d->todo_count ||
+           ((d->schedule || d->waits_stale) && !stalled);
 }
 
 static void set_timer(sd_event_source *s, int64_t at_us)
@@ -176,6 +180,7 @@ static void set_timers(struct daemon *d)
     else if (d->send_step) /* `act` is being started again */
         wake = now.boot_us + CLOCK_SECOND / 5;
     set_timer(d->wake_timer, wake);
+    set_timer(d->moment_timer, d->stalled_until_us > now.boot_us ? INT64_MAX : d->moment_wall_us);
     if (d->look_soon)
         set_timer(d->look_timer, now.boot_us + CLOCK_SECOND / 10);
     d->look_soon = false;
@@ -237,6 +242,13 @@ static int on_wake(sd_event_source *s, uint64_t usec, void *user)
     return 0;
 }
 
+/* By the wall clock, also when that is set: the turn that follows looks at it. */
+static int on_moment(sd_event_source *s, uint64_t usec, void *user)
+{
+    (void)s, (void)usec, (void)user; /* as above */
+    return 0;
+}
+
 #define LOOK_US (5 * CLOCK_SECOND)
 #define PRUNE_US (10 * CLOCK_MINUTE)
 #define PRUNE_ROWS 200 /* so many a turn: nobody waits for it */
@@ -295,6 +307,9 @@ int turn_open(struct daemon *d, struct err *e)
         r = sd_event_add_time(d->event, &d->wake_timer, CLOCK_BOOTTIME, soon, 1000, on_wake, d);
     if (r >= 0)
         r = sd_event_add_time(d->event, &d->look_timer, CLOCK_BOOTTIME, soon, 1000, on_look, d);
+    if (r >= 0)
+        r = sd_event_add_time(d->event, &d->moment_timer, CLOCK_REALTIME, UINT64_MAX, 1000,
+                              on_moment, d);
     if (r >= 0)
         r = sd_event_add_signal(d->event, &d->sigterm, SIGTERM, on_stop, d);
     if (r >= 0)

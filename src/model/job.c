@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "model/address.h"
+#include "model/array.h"
+#include "model/depend.h"
 
 #define NO (-1)
 #define BY_VERDICT (-2)
@@ -80,6 +82,22 @@ int job_state_parse(const char *word, enum job_state *ret)
     if (i < 0)
         return i;
     *ret = (enum job_state)i;
+    return 0;
+}
+
+static const char *const hold_words[] = { "", "user", "operator" };
+
+const char *job_hold_word(enum job_hold h)
+{
+    return hold_words[h];
+}
+
+int job_hold_parse(const char *word, enum job_hold *ret)
+{
+    int i = find_word(word, hold_words, COUNT(hold_words));
+    if (i < 0)
+        return i;
+    *ret = (enum job_hold)i;
     return 0;
 }
 
@@ -213,6 +231,8 @@ void job_spec_done(struct job_spec *s)
     free(s->cwd);
     free(s->output);
     free(s->script);
+    free(s->array);
+    free(s->dependency);
     job_container_done(&s->container);
     memset(s, 0, sizeof *s);
 }
@@ -287,6 +307,28 @@ static int check_utf8(const struct job_spec *s, struct err *e)
     return 0;
 }
 
+/* When it may start: what does not need to know what time it is. */
+static int check_order(const struct job_spec *s, struct err *e)
+{
+    AUTO(job_array) struct job_array array = { .indices = NULL };
+    AUTO(depend_list) struct depend_list depend = { .items = NULL };
+    int r = s->array ? job_array_parse(s->array, &array, e) : 0;
+    if (r == 0 && s->array && s->attached)
+        r = err_set(e, -EINVAL, "an array has many tasks and nobody can attach to all; use submit");
+    if (r == 0 && s->dependency)
+        r = depend_parse(s->dependency, &depend, e);
+    if (r == 0 && s->no_requeue && s->requeue_on_fault)
+        r = err_set(e, -EINVAL,
+                    "--requeue-on-fault and --no-requeue say the opposite; leave one out");
+    if (r < 0 || !s->deadline_wall_us)
+        return r;
+    if (s->limit_us > s->deadline_wall_us - s->begin_wall_us)
+        return err_set(e, -EINVAL,
+                       "--deadline: a job that begins at --begin and may run as long as --time "
+                       "says ends later");
+    return 0;
+}
+
 int job_spec_check(const struct job_spec *s, struct err *e)
 {
     int r = check_label(s->name, JOB_NAME_MAX, "the job's name", e);
@@ -315,6 +357,8 @@ int job_spec_check(const struct job_spec *s, struct err *e)
         return err_set(e, -EINVAL, "a limit of less than 1M of memory leaves no room to start");
     if (r == 0 && s->limit_us)
         r = job_warning_check(&s->warning, s->limit_us, e);
+    if (r == 0)
+        r = check_order(s, e);
     if (r == 0)
         r = job_container_check(&s->container, e);
     return r < 0 ? r : request_check(&s->request, e);

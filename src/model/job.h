@@ -126,6 +126,14 @@ struct placed *place_add(struct place *p);
 /* "gpu0/2g.20gb@4, gpu1/2g.20gb@0", or "gpu0, gpu1" for whole cards. */
 void place_add_text(struct text *t, const struct place *p);
 
+/* Who keeps a job from starting. An owner cannot release what an operator holds. */
+enum job_hold { JOB_HOLD_NONE = 0, JOB_HOLD_USER, JOB_HOLD_OPERATOR };
+const char *job_hold_word(enum job_hold h); /* "", "user", "operator" */
+int job_hold_parse(const char *word, enum job_hold *ret);
+
+/* What can be asked of a job that is there. */
+enum job_action { JOB_ACTION_CANCEL, JOB_ACTION_HOLD, JOB_ACTION_RELEASE, JOB_ACTION_REQUEUE };
+
 enum job_bind { BIND_UUID = 0, BIND_INDEX, BIND_NONE };
 
 /* What was submitted. Strings are owned; NULL where the table says "or NULL". */
@@ -144,7 +152,14 @@ struct job_spec {
     char *output;                   /* file for output and error, or NULL: attached, nothing kept */
     char *script;                   /* text of a submitted script, or NULL */
     struct job_container container; /* image NULL: none */
+    char *array;                    /* its indices, as in model/array.h; NULL: one job */
+    char *dependency;               /* as in model/depend.h; NULL: none */
+    int64_t begin_wall_us;          /* it starts no earlier; 0: at once */
+    int64_t deadline_wall_us;       /* it ends by then, or does not start; 0: none */
     enum job_bind bind;
+    bool hold;             /* it waits until it is released */
+    bool keep_invalid;     /* it stays when its dependency cannot be met any more */
+    bool no_requeue;       /* it is never started a second time */
     bool keep_going;       /* a failed task does not end the others */
     bool keep_on_hangup;   /* a lost client does not end an attached job */
     bool requeue_on_fault; /* tried again when its card failed under it */

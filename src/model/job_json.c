@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/array.h"
+#include "model/depend.h"
+
 static const char *const request_words[] = { "nothing", "cards", "slices", "need" };
 static const char *const bind_words[] = { "uuid", "index", "none" };
 
@@ -200,6 +203,25 @@ static int read_container(json_t *j, enum fields_rule rule, struct job_container
     return fields_close(&f, rule);
 }
 
+/* Only what was asked for: an older reader takes what has none of it. */
+static void put_order(json_t *j, const struct job_spec *s)
+{
+    if (s->array)
+        json_put_text(j, "array", s->array);
+    if (s->dependency)
+        json_put_text(j, "dependency", s->dependency);
+    if (s->begin_wall_us)
+        json_put_i64(j, "begin_wall_us", s->begin_wall_us);
+    if (s->deadline_wall_us)
+        json_put_i64(j, "deadline_wall_us", s->deadline_wall_us);
+    if (s->hold)
+        json_put_bool(j, "hold", true);
+    if (s->keep_invalid)
+        json_put_bool(j, "keep_invalid", true);
+    if (s->no_requeue)
+        json_put_bool(j, "no_requeue", true);
+}
+
 json_t *job_spec_to_json(const struct job_spec *s, bool with_env)
 {
     json_t *j = json_object();
@@ -225,6 +247,7 @@ json_t *job_spec_to_json(const struct job_spec *s, bool with_env)
     json_put_text(j, "script", s->script);
     if (s->container.image) /* an older reader takes what has none */
         json_put(j, "container", container_to_json(&s->container));
+    put_order(j, s);
     json_put_text(j, "bind", job_bind_word(s->bind));
     json_put_bool(j, "keep_going", s->keep_going);
     json_put_bool(j, "keep_on_hangup", s->keep_on_hangup);
@@ -265,6 +288,20 @@ static void read_spec_warning(struct fields *f, struct job_spec *s)
         s->warning.before_us = before_us ? before_us : CLOCK_MINUTE;
 }
 
+/* A thousand years are enough, and leave room to add a limit. */
+#define MOMENT_MAX (INT64_C(31556952000) * CLOCK_SECOND)
+
+static void read_spec_order(struct fields *f, struct job_spec *s)
+{
+    s->array = text_dup(fields_text(f, "array", FIELD_OPTIONAL, JOB_ARRAY_WORDS_MAX));
+    s->dependency = text_dup(fields_text(f, "dependency", FIELD_OPTIONAL, DEPEND_WORDS_MAX));
+    s->begin_wall_us = fields_i64(f, "begin_wall_us", FIELD_OPTIONAL, 0, MOMENT_MAX, 0);
+    s->deadline_wall_us = fields_i64(f, "deadline_wall_us", FIELD_OPTIONAL, 0, MOMENT_MAX, 0);
+    s->hold = fields_bool(f, "hold", false);
+    s->keep_invalid = fields_bool(f, "keep_invalid", false);
+    s->no_requeue = fields_bool(f, "no_requeue", false);
+}
+
 static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, struct err *e)
 {
     struct fields f;
@@ -276,6 +313,7 @@ static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, str
     s.mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     s.cpu_milli = (uint32_t)fields_u64(&f, "cpu_milli", FIELD_OPTIONAL, 0, JOB_CPU_MILLI_MAX, 0);
     read_spec_warning(&f, &s);
+    read_spec_order(&f, &s);
     s.keep_going = fields_bool(&f, "keep_going", false);
     s.keep_on_hangup = fields_bool(&f, "keep_on_hangup", false);
     s.requeue_on_fault = fields_bool(&f, "requeue_on_fault", false);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/address.h"
+#include "model/array.h"
 #include "model/job_json.h"
 
 #define TEXT_FIELD_MAX (2u << 20) /* of an answer: a script is the longest */
@@ -23,6 +24,45 @@ void placed_add_text(struct text *t, const struct placed *p)
         text_addf(t, "gpu%u", p->ordinal);
     else
         address_add_place(t, p->ordinal, p->profile, p->start);
+}
+
+void job_view_add_id(struct text *t, const struct job_view *v)
+{
+    if (!v->array_id) {
+        text_addf(t, "%" PRIu64, v->id);
+        return;
+    }
+    text_addf(t, "%" PRIu64 "_", v->array_id);
+    if (!v->indices)
+        text_addf(t, "%u", v->array_index);
+    else
+        text_addf(t, "[%s", v->indices);
+    if (v->indices && v->array_max)
+        text_addf(t, "%%%u", v->array_max);
+    text_add(t, v->indices ? "]" : "");
+}
+
+static json_t *array_to_json(const struct job_view *v)
+{
+    if (!v->array_id)
+        return json_null();
+    json_t *j = json_object();
+    json_put_u64(j, "id", v->array_id);
+    json_put_u64(j, "index", v->array_index);
+    json_put(j, "running_max", v->array_max ? json_integer(v->array_max) : json_null());
+    json_put_u64(j, "tasks", v->array_tasks ? v->array_tasks : 1);
+    json_put_text(j, "indices", v->indices);
+    json_put_text(j, "all", v->array);
+    return j;
+}
+
+static void put_order(json_t *j, const struct job_view *v)
+{
+    put_time(j, "begin_wall_us", v->begin_wall_us);
+    put_time(j, "deadline_wall_us", v->deadline_wall_us);
+    json_put_text(j, "hold", v->hold ? job_hold_word(v->hold) : NULL);
+    json_put_text(j, "dependency", v->dependency);
+    json_put(j, "array", array_to_json(v));
 }
 
 static json_t *addresses(const struct place *p)
@@ -46,13 +86,20 @@ static void put_asks(json_t *j, const struct request *r)
     json_put(j, "request", request_to_json(r));
 }
 
+/* A job alone counts as an array of one, as far as file names go. */
+static uint64_t job_view_array(const struct job_view *v)
+{
+    return v->array_id ? v->array_id : v->id;
+}
+
 /* The files that it writes: one, or one for each task. */
 static json_t *outputs(const struct job_view *v)
 {
     json_t *list = json_array();
     uint32_t count = job_output_by_task(v->output) ? v->tasks : 1;
     for (uint32_t task = 0; v->output && task < count; task++) {
-        auto_free char *path = job_output_path(v->output, v->id, task);
+        auto_free char *of_array = job_array_output(v->output, job_view_array(v), v->array_index);
+        auto_free char *path = job_output_path(of_array, v->id, task);
         json_t *s = json_string(path);
         if (json_array_append_new(list, s ? s : json_null()) < 0)
             abort(); /* out of memory: as in base/text.h */
@@ -116,6 +163,7 @@ json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom)
     put_time(j, "start_wall_us", v->start_wall_us);
     put_time(j, "end_wall_us", v->end_wall_us);
     put_time(j, "expected_start_wall_us", v->expected_start_wall_us);
+    put_order(j, v);
     bool ended = v->exit.kind != EXIT_NONE;
     json_put(j, "exit", ended ? exit_to_json(&v->exit) : json_null());
     json_put(j, "exit_status", ended ? json_integer(job_exit_status(&v->exit)) : json_null());
@@ -150,6 +198,29 @@ static void read_view_state(struct fields *f, struct job_view *v)
     const char *word = fields_text(f, "state", FIELD_REQUIRED, 32);
     if (word && job_state_parse(word, &v->state) < 0)
         fields_fail(f, "'%s' is no state of a job that this version knows", word);
+}
+
+static int read_array(json_t *j, struct job_view *v, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "array", e);
+    v->array_id = fields_u64(&f, "id", FIELD_REQUIRED, 1, INT64_MAX, 0);
+    v->array_index = (uint32_t)fields_u64(&f, "index", FIELD_REQUIRED, 0, UINT32_MAX, 0);
+    v->array_max = (uint32_t)fields_u64(&f, "running_max", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
+    v->array_tasks = (uint32_t)fields_u64(&f, "tasks", FIELD_OPTIONAL, 0, UINT32_MAX, 1);
+    v->indices = fields_text(&f, "indices", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    v->array = fields_text(&f, "all", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    return fields_close(&f, FIELDS_OPEN);
+}
+
+static void read_view_order(struct fields *f, struct job_view *v)
+{
+    v->begin_wall_us = read_time(f, "begin_wall_us");
+    v->deadline_wall_us = read_time(f, "deadline_wall_us");
+    v->dependency = fields_text(f, "dependency", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    const char *hold = fields_text(f, "hold", FIELD_OPTIONAL, 32);
+    if (hold && job_hold_parse(hold, &v->hold) < 0)
+        fields_fail(f, "'%s' is no hold that this version knows", hold);
 }
 
 static void read_view_words(struct fields *f, struct job_view *v)
@@ -187,6 +258,8 @@ int job_view_from_json(json_t *j, struct job_view *ret, struct err *e)
     fields_open(&f, j, "job", e);
     read_view_state(&f, &v);
     read_view_words(&f, &v);
+    read_view_order(&f, &v);
+    json_t *array = fields_object(&f, "array", FIELD_OPTIONAL);
     json_t *request = fields_object(&f, "request", FIELD_REQUIRED);
     json_t *place = fields_array(&f, "place", FIELD_OPTIONAL, 65536);
     json_t *exit = fields_object(&f, "exit", FIELD_OPTIONAL);
@@ -195,6 +268,8 @@ int job_view_from_json(json_t *j, struct job_view *ret, struct err *e)
     int code = fields_close(&f, FIELDS_OPEN);
     if (code == 0)
         code = request_from_json(request, &v.request, e);
+    if (code == 0 && array)
+        code = read_array(array, &v, e);
     if (code == 0 && exit)
         code = exit_from_json(exit, &v.exit, e);
     if (code == 0 && place)

@@ -41,6 +41,13 @@ struct job_view {
     uint32_t tasks;
     int64_t limit_us; /* wall time limit; 0: none */
     int64_t submit_wall_us, start_wall_us, end_wall_us;
+    int64_t begin_wall_us, deadline_wall_us; /* not before, and no longer than; 0: none */
+    enum job_hold hold;
+    uint64_t array_id;    /* of the array that it is a task of; 0: none */
+    uint32_t array_index; /* with array_id */
+    uint32_t array_max;   /* tasks that may run at a time; 0: no limit, or not told */
+    uint32_t array_tasks; /* above 1: so many that wait alike, of which this is the first */
+    const char *indices;  /* theirs, as in model/array.h; NULL with one */
     int64_t expected_start_wall_us; /* 0: not known, or it did start */
     struct job_exit exit;           /* kind EXIT_NONE while it has not ended */
     bool attached;                  /* a `divvy run` */
@@ -57,7 +64,9 @@ struct job_view {
     const char *cwd;
     char *const *argv; /* NULL-terminated */
     const char *script;
-    json_t *json; /* owner of the strings, where a reader made it; else NULL */
+    const char *array;      /* all indices, as submitted; NULL: no array, or not told */
+    const char *dependency; /* as submitted; NULL */
+    json_t *json;           /* owner of the strings, where a reader made it; else NULL */
 };
 
 /* What may be shown to whom. */
@@ -74,6 +83,9 @@ void job_view_done(struct job_view *v);
 /* Place of one task or card in words, "gpu0/2g.20gb@4"; "gpu1" for a whole card. */
 void placed_add_text(struct text *t, const struct placed *p);
 
+/* "41", "41_7" for a task of array 41, "41_[8-95%4]" for several of them that wait. */
+void job_view_add_id(struct text *t, const struct job_view *v);
+
 /* Which jobs a list is about. Zeroed means all that have not ended. */
 struct job_filter {
     bool has_uid;
@@ -83,6 +95,7 @@ struct job_filter {
     uint32_t states;                   /* bits 1 << enum job_state; 0: all that have not ended */
     uint64_t after;                    /* only larger ids: the next page */
     uint32_t limit;                    /* at most so many; 0: JOB_LIST_MAX */
+    bool fold;                         /* tasks of an array that wait alike are told as one */
 };
 
 /* Which attempts of the past. */

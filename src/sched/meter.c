@@ -237,11 +237,11 @@ void meters_submitted(const struct shape *sh, int64_t at_us)
     }
 }
 
-static bool refuse(const struct meter *m, int64_t limit_us, int64_t now_us, struct excess *x,
-                   int64_t *ret_frees_us)
+static bool refuse(const struct meter *m, int64_t limit_us, uint32_t jobs, int64_t now_us,
+                   struct excess *x, int64_t *ret_frees_us)
 {
     const struct limits *l = m->limits;
-    if (over(x, m, LIMIT_PENDING, m->pending, 1, l->pending))
+    if (over(x, m, LIMIT_PENDING, m->pending, jobs, l->pending))
         return true;
     if (l->time_us > 0 && (limit_us <= 0 || limit_us > l->time_us)) {
         *x = (struct excess){ .meter = m,
@@ -261,13 +261,13 @@ static bool refuse(const struct meter *m, int64_t limit_us, int64_t now_us, stru
     return true;
 }
 
-struct excess meters_refuse(const struct shape *sh, int64_t limit_us, int64_t now_us,
+struct excess meters_refuse(const struct shape *sh, int64_t limit_us, uint32_t jobs, int64_t now_us,
                             int64_t *ret_frees_us)
 {
     struct excess x = { .meter = NULL };
     *ret_frees_us = INT64_MAX;
     for (uint32_t i = 0; i < sh->meter_count; i++)
-        if (refuse(sh->meters[i], limit_us, now_us, &x, ret_frees_us))
+        if (refuse(sh->meters[i], limit_us, jobs, now_us, &x, ret_frees_us))
             break;
     return x;
 }

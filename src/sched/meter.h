@@ -67,7 +67,7 @@ void meters_give(const struct shape *sh, const struct place *p);
 void meters_wait(const struct shape *sh, int jobs);
 void meters_submitted(const struct shape *sh, int64_t at_us);
 /* What handing in one more job at that time, with that limit of wall time, would exceed. */
-struct excess meters_refuse(const struct shape *sh, int64_t limit_us, int64_t now_us,
+struct excess meters_refuse(const struct shape *sh, int64_t limit_us, uint32_t jobs, int64_t now_us,
                             int64_t *ret_frees_us);
 
 /*

@@ -194,6 +194,7 @@ struct sched_job {
     int64_t limit_us;              /* 0: none */
     int64_t submit_us;             /* boot time; its age and the submit rate count from then */
     double attained_card_us;       /* service of attempts that are over */
+    uint32_t tasks;                /* of sched_admit: handed in together; 0: one */
 };
 
 /*

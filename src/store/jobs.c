@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "model/array.h"
 #include "model/job_json.h"
 #include "store/db.h"
+#include "store/waits.h"
 
 /* ---- JSON and words in columns -------------------------------------------- */
 
@@ -107,30 +109,45 @@ static char **split_environment(const char *data, size_t len)
 
 /* ---- submitting ------------------------------------------------------------ */
 
-static int insert_job(struct store *s, const struct job_submit *who, const struct job_spec *spec,
-                      struct now now, uint64_t *ret_id, struct err *e)
+/* One row of jobs: of a job, or of one task of an array. */
+struct insert {
+    const struct job_submit *who;
+    const struct job_spec *spec;
+    const char *request;
+    struct now now;
+    uint64_t array_id; /* 0: none, or the first task, whose id is not known before */
+    int64_t index;     /* -1: no array */
+};
+
+static int insert_job(struct store *s, const struct insert *in, uint64_t *ret_id, struct err *e)
 {
-    auto_free char *request = dump(request_to_json(&spec->request));
+    const struct job_submit *who = in->who;
+    const struct job_spec *spec = in->spec;
     AUTO(query) struct query q;
     query_open(
         &q, s,
         "INSERT INTO jobs (uid, gid, user, account, qos, name, request, limit_us, state, reason,"
-        " submit_wall_us, submit_boot_us, submit_boot, begin_wall_us)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        " submit_wall_us, submit_boot_us, submit_boot, begin_wall_us, deadline_wall_us, hold,"
+        " array_id, array_index)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), nullif(?, -1))");
     query_bind_int(&q, who->uid);
     query_bind_int(&q, who->gid);
     query_bind_text(&q, who->user);
     query_bind_text(&q, spec->account ? spec->account : "");
     query_bind_text(&q, spec->qos ? spec->qos : "");
     query_bind_text(&q, spec->name);
-    query_bind_text(&q, request);
+    query_bind_text(&q, in->request);
     query_bind_int(&q, spec->limit_us);
     query_bind_text(&q, job_state_word(JOB_PENDING));
     query_bind_text(&q, who->reason ? who->reason : "");
-    query_bind_int(&q, now.wall_us);
-    query_bind_int(&q, now.boot_us);
+    query_bind_int(&q, in->now.wall_us);
+    query_bind_int(&q, in->now.boot_us);
     query_bind_int(&q, s->boot);
-    query_bind_int(&q, who->begin_wall_us);
+    query_bind_int(&q, spec->begin_wall_us);
+    query_bind_int(&q, spec->deadline_wall_us);
+    query_bind_text(&q, job_hold_word(spec->hold ? JOB_HOLD_USER : JOB_HOLD_NONE));
+    query_bind_u64(&q, in->array_id);
+    query_bind_int(&q, in->index);
     int r = query_write(&q, e);
     *ret_id = (uint64_t)sqlite3_last_insert_rowid(s->db);
     return r < 0 ? r : 0;
@@ -155,6 +172,38 @@ static int insert_spec(struct store *s, uint64_t id, const struct job_submit *wh
     return r < 0 ? r : 0;
 }
 
+/* The first task's id is the array's, and is known only now. */
+static int insert_tasks(struct store *s, struct insert *in, uint64_t *ret_id, struct err *e)
+{
+    AUTO(job_array) struct job_array a = { .indices = NULL };
+    uint64_t id = 0;
+    int r = job_array_parse(in->spec->array, &a, e);
+    for (size_t i = 0; r == 0 && i < a.count; i++) {
+        in->index = a.indices[i];
+        r = insert_job(s, in, &id, e);
+        if (r == 0 && i == 0)
+            in->array_id = id;
+    }
+    if (r < 0)
+        return r;
+    AUTO(query) struct query q;
+    query_open(&q, s, "UPDATE jobs SET array_id = id WHERE id = ?");
+    query_bind_u64(&q, in->array_id);
+    *ret_id = in->array_id;
+    return query_write_one(&q, e, "such job");
+}
+
+static int insert_rows(struct store *s, const struct job_submit *who, const struct job_spec *spec,
+                       struct now now, uint64_t *ret_id, struct err *e)
+{
+    auto_free char *request = dump(request_to_json(&spec->request));
+    struct insert in = { .who = who, .spec = spec, .request = request, .now = now, .index = -1 };
+    int r = spec->array ? insert_tasks(s, &in, ret_id, e) : insert_job(s, &in, ret_id, e);
+    if (r == 0 && (spec->array || spec->dependency))
+        r = store_add_waits(s, *ret_id, spec, e);
+    return r;
+}
+
 int store_add_job(struct store *s, const struct job_submit *who, const struct job_spec *spec,
                   struct now now, uint64_t *ret_id, struct err *e)
 {
@@ -162,7 +211,7 @@ int store_add_job(struct store *s, const struct job_submit *who, const struct jo
     int64_t environment = 0;
     int r = spec->env ? keep_environment(s, spec->env, &environment, e) : 0;
     if (r == 0)
-        r = insert_job(s, who, spec, now, &id, e);
+        r = insert_rows(s, who, spec, now, &id, e);
     if (r == 0)
         r = insert_spec(s, id, who, spec, environment, e);
     if (r == 0)
@@ -203,6 +252,24 @@ int store_set_state(struct store *s, uint64_t id, enum job_state state, enum job
     query_bind_text(&q, state_or_null(verdict));
     query_bind_text(&q, reason);
     query_bind_int(&q, job_state_ended(state) ? now.wall_us : -1);
+    query_bind_u64(&q, id);
+    return query_write_one(&q, e, "such job");
+}
+
+int store_set_hold(struct store *s, uint64_t id, enum job_hold hold, struct err *e)
+{
+    AUTO(query) struct query q;
+    query_open(&q, s, "UPDATE jobs SET hold = ? WHERE id = ?");
+    query_bind_text(&q, job_hold_word(hold));
+    query_bind_u64(&q, id);
+    return query_write_one(&q, e, "such job");
+}
+
+int store_set_requeue(struct store *s, uint64_t id, bool requeue, struct err *e)
+{
+    AUTO(query) struct query q;
+    query_open(&q, s, "UPDATE jobs SET requeue = ? WHERE id = ?");
+    query_bind_int(&q, requeue);
     query_bind_u64(&q, id);
     return query_write_one(&q, e, "such job");
 }
@@ -323,7 +390,8 @@ int store_end_attempt(struct store *s, uint64_t id, uint32_t attempt, enum job_s
 #define JOB_COLUMNS                                                                                \
     "j.id, j.uid, j.gid, j.user, j.account, j.qos, j.name, j.request, j.limit_us, j.state, "       \
     "j.verdict,"                                                                                   \
-    " j.reason, j.submit_wall_us, j.begin_wall_us, j.ended_wall_us,"                               \
+    " j.reason, j.submit_wall_us, j.begin_wall_us, j.deadline_wall_us, j.ended_wall_us, j.hold,"   \
+    " j.requeue, j.array_id, j.array_index,"                                                       \
     " (SELECT total(x.charge_ppm_us) FROM attempts x WHERE x.job_id = j.id)"
 #define JOBS_WITH_LAST_ATTEMPT                                                                     \
     "SELECT " JOB_COLUMNS ", " ATTEMPT_COLUMNS " FROM jobs j"                                      \
@@ -393,7 +461,13 @@ static int read_job(struct query *q, struct job_row *j, struct err *e)
     j->reason = query_text(q);
     j->submit_wall_us = query_int(q);
     j->begin_wall_us = query_int(q);
+    j->deadline_wall_us = query_int(q);
     j->ended_wall_us = query_int(q);
+    if (job_hold_parse(query_text(q), &j->hold) < 0)
+        return damaged(e, j->id);
+    j->requeue = query_int(q) != 0;
+    j->array_id = query_u64(q);
+    j->array_index = (uint32_t)query_int(q);
     j->charged_ppm_us = (uint64_t)query_real(q);
     if (read_request(request, &j->request, e) < 0)
         return damaged(e, j->id);
@@ -499,7 +573,8 @@ int store_job_spec(struct store *s, uint64_t id, struct job_spec *ret, struct er
     AUTO(query) struct query q;
     query_open(&q, s,
                "SELECT s.spec, v.content FROM specs s"
-               " LEFT JOIN environments v ON v.id = s.environment WHERE s.job_id = ?");
+               " LEFT JOIN environments v ON v.id = s.environment"
+               " WHERE s.job_id = (SELECT coalesce(array_id, id) FROM jobs WHERE id = ?)");
     query_bind_u64(&q, id);
     int r = query_next(&q, e);
     if (r == 0)
@@ -535,7 +610,9 @@ static gid_t *split_groups(const char *text, size_t *ret_count)
 int store_job_groups(struct store *s, uint64_t id, gid_t **ret, size_t *ret_count, struct err *e)
 {
     AUTO(query) struct query q;
-    query_open(&q, s, "SELECT groups FROM specs WHERE job_id = ?");
+    query_open(&q, s,
+               "SELECT groups FROM specs"
+               " WHERE job_id = (SELECT coalesce(array_id, id) FROM jobs WHERE id = ?)");
     query_bind_u64(&q, id);
     int r = query_next(&q, e);
     if (r == 0)

@@ -10,7 +10,9 @@
  * Ids start at 1, rise, and are never used again, pruned or not. A job's
  * spec, with its command, lies apart from the row that changes with every
  * state; its environment is kept once per content, however many jobs use it.
- * States are stored as words: the order of the enum may change.
+ * States are stored as words: the order of the enum may change. An array is
+ * entered as all its tasks, with consecutive ids; its spec lies once, at the
+ * first, and is found from each.
  *
  * The store does not judge transitions: job_next_state does, before.
  */
@@ -29,8 +31,7 @@ struct job_submit {
     const char *user;    /* name at that time, "1001" when it has none */
     const gid_t *groups; /* supplementary ones, as the kernel told */
     size_t group_count;
-    int64_t begin_wall_us; /* not before; 0: at once */
-    const char *reason;    /* why it waits; "" or NULL: nothing said yet */
+    const char *reason; /* why it waits; "" or NULL: nothing said yet */
 };
 
 /* One start of a job. Times are 0 until they come. */
@@ -59,7 +60,11 @@ struct job_row {
     enum job_state state;
     enum job_state verdict; /* while ENDING: what it will become; else JOB_PENDING (none) */
     const char *reason;     /* why it waits, or why it ended so; "" */
-    int64_t submit_wall_us, begin_wall_us, ended_wall_us; /* 0: not */
+    int64_t submit_wall_us, begin_wall_us, deadline_wall_us, ended_wall_us; /* 0: not */
+    enum job_hold hold;
+    bool requeue;            /* while ENDING: to be started again */
+    uint64_t array_id;       /* of the array's first task; 0: no array */
+    uint32_t array_index;    /* with array_id */
     uint64_t charged_ppm_us; /* what its attempts that are over cost, together */
     struct attempt_row last; /* the latest attempt; last.attempt 0: there was none */
 };
@@ -67,7 +72,7 @@ struct job_row {
 typedef int (*store_job_fn)(const struct job_row *row, void *arg);
 typedef int (*store_attempt_fn)(const struct attempt_row *row, void *arg);
 
-/* `spec` passed job_spec_check. JOB_PENDING; gives the new id. */
+/* `spec` passed job_spec_check. JOB_PENDING; gives the new id, of an array the first task's. */
 int store_add_job(struct store *s, const struct job_submit *who, const struct job_spec *spec,
                   struct now now, uint64_t *ret_id, struct err *e);
 
@@ -80,6 +85,9 @@ int store_reserve_job(struct store *s, uint64_t id, struct err *e);
  */
 int store_set_state(struct store *s, uint64_t id, enum job_state state, enum job_state verdict,
                     const char *reason, struct now now, struct err *e);
+int store_set_hold(struct store *s, uint64_t id, enum job_hold hold, struct err *e);
+/* Is it to be started again once it has ended? */
+int store_set_requeue(struct store *s, uint64_t id, bool requeue, struct err *e);
 /* Only the reason shown; cheap, but one write per job: for the few that are looked at. */
 int store_set_reason(struct store *s, uint64_t id, const char *reason, struct err *e);
 

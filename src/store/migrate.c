@@ -86,13 +86,26 @@ static const char version_1[] =
     " submit_boot_us INTEGER NOT NULL,"
     " submit_boot INTEGER NOT NULL REFERENCES boots (id),"
     " begin_wall_us INTEGER NOT NULL DEFAULT 0,"
+    " deadline_wall_us INTEGER NOT NULL DEFAULT 0,"
+    " hold TEXT NOT NULL DEFAULT '',"
+    " requeue INTEGER NOT NULL DEFAULT 0," /* 1: it is ending to be started again */
+    " array_id INTEGER,"                   /* of its first task; NULL: no array */
+    " array_index INTEGER,"
     " ended_wall_us INTEGER,"                      /* NULL: it lives */
     " attempt INTEGER NOT NULL DEFAULT 0) STRICT;" /* the latest; 0: none */
     "CREATE INDEX jobs_live ON jobs (id) WHERE ended_wall_us IS NULL;"
     "CREATE INDEX jobs_ended ON jobs (ended_wall_us) WHERE ended_wall_us IS NOT NULL;"
     "CREATE INDEX jobs_uid ON jobs (uid, id);"
+    "CREATE INDEX jobs_array ON jobs (array_id, array_index) WHERE array_id IS NOT NULL;"
+    "CREATE INDEX jobs_array_end ON jobs (array_id, ended_wall_us) WHERE array_id IS NOT NULL;"
 
-    "CREATE TABLE specs ("
+    "CREATE TABLE waits ("
+    " job_id INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,"
+    " array TEXT NOT NULL,"  /* its indices; '': no array */
+    " depend TEXT NOT NULL," /* what is not met yet; '' */
+    " keep_invalid INTEGER NOT NULL) STRICT;"
+
+    "CREATE TABLE specs (" /* of an array, at its first task */
     " job_id INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,"
     " spec TEXT NOT NULL,"   /* JSON without the environment */
     " groups TEXT NOT NULL," /* supplementary ones: \"4 27 100\" */

@@ -278,8 +278,13 @@ static int prune_jobs(struct store *s, struct now before, uint32_t max, struct e
 {
     AUTO(query) struct query q;
     query_open(&q, s,
-               "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE ended_wall_us < ?"
-               " AND (submit_boot <> ? OR submit_boot_us < ?) ORDER BY ended_wall_us LIMIT ?)");
+               "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs j WHERE ended_wall_us < ?1"
+               " AND (submit_boot <> ?2 OR submit_boot_us < ?3)"
+               " AND (array_id IS NULL OR NOT (EXISTS (SELECT 1 FROM jobs t"
+               "  WHERE t.array_id = j.array_id AND t.ended_wall_us IS NULL) OR EXISTS"
+               " (SELECT 1 FROM jobs t WHERE t.array_id = j.array_id"
+               "  AND t.ended_wall_us >= ?1)))"
+               " ORDER BY ended_wall_us LIMIT ?4)");
     query_bind_int(&q, before.wall_us);
     query_bind_int(&q, s->boot);
     query_bind_int(&q, before.boot_us);

@@ -106,6 +106,35 @@ def failing_cut(w):
     w.cancel(job)
 
 
+@story(passes=3)
+def dependencies(w):
+    """One fails; who needs it to complete is cancelled, who needs it to fail runs."""
+    first = w.job("first", "--hold", body="exit 3", states=["failed"], exits=3)
+    yield
+    w.job("never", "--dependency", f"afterok:{first.id}", states=["cancelled"])
+    w.job("then", "--dependency", f"afternotok:{first.id}")
+    w.act(first, "release")
+
+
+@story(passes=3)
+def array(w):
+    """Three tasks, one at a time, and one that waits for all of them."""
+    yield
+    sweep = w.job("sweep", "--array", "0-2%1", tasks=3, line="$DIVVY_ARRAY_INDEX")
+    w.job("after", "--dependency", f"afterany:{sweep.id}")
+
+
+@story(passes=3)
+def requeue(w):
+    """A job that runs is put back into the queue, and is through the second time."""
+    job = w.job("again", "--slice", "1g.10gb", tasks=2, line="$DIVVY_ATTEMPT",
+                body="[ $DIVVY_ATTEMPT != $DIVVY_JOB_ID.1 ] || sleep 600")
+    job.may_skip_tasks = True  # asked for twice, when the first answer was lost
+    w.reach(job, "running")
+    yield
+    w.act(job, "requeue")
+
+
 @story()
 def two_tasks(w):
     """Two slices, a task on each."""

@@ -201,16 +201,20 @@ class World:
         found = self.rows("SELECT state FROM jobs WHERE id = ?", job.id)
         return found[0]["state"] if found else "not in the store"
 
-    def command(self, name, body):
-        return ["sh", "-c", f'echo "${{DIVVY_TASK_ID:-0}}" >> {self.out}/{name}.lines; {body}']
+    def command(self, name, body, line="${DIVVY_TASK_ID:-0}"):
+        return ["sh", "-c", f'echo "{line}" >> {self.out}/{name}.lines; {body}']
 
-    def job(self, name, *options, body=":", tasks=1, states=("completed",), exits=0):
-        """Submits until it is acknowledged, or found to be in the store without that."""
+    def job(self, name, *options, body=":", tasks=1, states=("completed",), exits=0,
+            line="${DIVVY_TASK_ID:-0}"):
+        """
+        Submits until it is acknowledged, or found to be in the store without that. Each task
+        leaves its `line`; there are `tasks` different ones, each once.
+        """
         job = self.jobs[name] = Job(name, tasks, states, exits)
 
         def attempt():
             done = self.divvy.run("submit", "--json", "--name", name, "--output", "/dev/null",
-                                  *options, "--", *self.command(name, body), check=False)
+                                  *options, "--", *self.command(name, body, line), check=False)
             if done.returncode == 0:
                 job.acknowledged = True
                 return json.loads(done.stdout)["id"]
@@ -253,6 +257,17 @@ class World:
             elif "end" not in answer["error"]["message"]:  # has ended, is ending
                 raise harness.Failed(f"cancel: {answer}")
             return True
+        self.insist(attempt)
+
+    def act(self, job, verb):
+        """Holds, releases or requeues until that is acknowledged, or was done already."""
+        def attempt():
+            try:
+                status, _ = self.ask("POST", f"/v1/jobs/{job.id}/{verb}")
+            except OSError:
+                self.gone()
+                return None
+            return True if status < 500 else None
         self.insist(attempt)
 
     def attach(self, name, *options, body=":", states=("completed",), exits=0):

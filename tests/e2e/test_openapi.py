@@ -156,6 +156,15 @@ def test_answers_are_as_the_document_says(api):
     assert expect(api, "GET", "/v1/layout")["kept"][0]["gpu"] == 1
     gone = expect(api, "POST", "/v1/layout", {"make": "gpu1/1g.10gb", "wait": True})
     assert gone["outcome"] == "refused" and gone["cards"][0]["verdict"] == "impossible"
+    expect(api, "POST", "/v1/jobs/{id}/hold", id=tail)
+    assert expect(api, "GET", "/v1/jobs/{id}", id=tail)["hold"]
+    expect(api, "POST", "/v1/jobs/{id}/release", {}, id=tail)
+    expect(api, "POST", "/v1/jobs/{id}/requeue", None, 409, id=tail)
+    array = expect(api, "POST", "/v1/jobs", spec(array="0-9", begin_wall_us=int(9e15)), 201)["id"]
+    folded = expect(api, "GET", "/v1/jobs", query=f"?fold=true&after={array - 1}")["jobs"]
+    assert [job["array"]["indices"] for job in folded] == ["0-9"]
+    expect(api, "POST", "/v1/jobs/{id}/cancel", {"indices": "3"}, id=array)
+    expect(api, "POST", "/v1/jobs/{id}/cancel", id=array)
     expect(api, "POST", "/v1/jobs/{id}/cancel", id=tail)
     expect(api, "POST", "/v1/jobs/{id}/cancel", {}, id=job)
     ended = expect(api, "GET", "/v1/jobs/{id}/wait", query="?timeout_ms=20000", id=job)
@@ -176,6 +185,11 @@ def test_pages(api):
     ("GET", "/v1/jobs/{id}/wait", None, 404, "not_found", ""),
     ("GET", "/v1/jobs/{id}/why", None, 404, "not_found", ""),
     ("POST", "/v1/jobs/{id}/cancel", None, 404, "not_found", ""),
+    ("POST", "/v1/jobs/{id}/hold", {"index": 3}, 404, "not_found", ""),
+    ("POST", "/v1/jobs/{id}/release", None, 404, "not_found", ""),
+    ("POST", "/v1/jobs/{id}/requeue", None, 404, "not_found", ""),
+    ("POST", "/v1/jobs", spec(array="9-1"), 400, "invalid", ""),
+    ("POST", "/v1/jobs", spec(dependency="afterok:4711"), 400, "invalid", ""),
     ("GET", "/v1/jobs", None, 400, "invalid", "?state=dreaming"),
     ("GET", "/v1/jobs", None, 400, "invalid", "?colour=red"),
     ("GET", "/v1/jobs", None, 400, "invalid", "?limit=0"),

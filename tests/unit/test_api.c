@@ -20,7 +20,9 @@ struct desk {
     struct now now;
     struct api_request *pending; /* an answer that is owed */
     char *submitted;             /* name of the last job submitted */
-    uint64_t cancelled;
+    uint64_t acted;
+    enum job_action action;
+    char *indices;
     int pool, mode;
     struct job_view job;
     struct inventory inv;
@@ -44,10 +46,15 @@ static void on_submit(void *ctx, struct api_request *req, const struct api_calle
     d->pending = req;
 }
 
-static void on_cancel(void *ctx, struct api_request *req, const struct api_caller *who, uint64_t id)
+static void on_act(void *ctx, struct api_request *req, const struct api_caller *who, uint64_t id,
+                   enum job_action what, const char *indices)
 {
+    struct desk *d = ctx;
     (void)who; /* judged by the room */
-    ((struct desk *)ctx)->cancelled = id;
+    d->acted = id;
+    d->action = what;
+    free(d->indices);
+    d->indices = text_dup(indices);
     api_answer_ok(req, NULL);
 }
 
@@ -110,7 +117,7 @@ static int on_jobs(void *ctx, const struct job_filter *filter, struct api_jobs *
     for (uint64_t id = filter->after + 1; id <= 5; id++) {
         struct job_view v = d->job;
         v.id = id;
-        if (!api_jobs_add(out, &v))
+        if (!api_jobs_add(out, &v, v.id))
             break;
     }
     return 0;
@@ -139,7 +146,7 @@ static int on_why(void *ctx, uint64_t id, struct why_view *ret, struct err *e)
 }
 
 static const struct api_ops ops = { .submit = on_submit,
-                                    .cancel = on_cancel,
+                                    .act = on_act,
                                     .set_card = on_set_card,
                                     .change_layout = on_change_layout,
                                     .stop_layout = on_stop_layout,
@@ -187,6 +194,7 @@ static int tear_down(void **state)
     free(d->dir);
     free(d->path);
     free(d->submitted);
+    free(d->indices);
     free(d);
     return 0;
 }
@@ -377,9 +385,18 @@ static void test_acting(void **state)
     struct desk *d = *state;
     char body[8192];
     assert_int_equal(ask(d, "POST", "/v1/jobs/7/cancel", "", body), 200);
-    assert_int_equal(d->cancelled, 7);
+    assert_int_equal(d->acted, 7);
+    assert_int_equal(d->action, JOB_ACTION_CANCEL);
+    assert_null(d->indices);
     assert_int_equal(ask(d, "POST", "/v1/jobs/8/cancel", "", body), 404);
-    assert_int_equal(d->cancelled, 7);
+    assert_int_equal(d->acted, 7);
+    assert_int_equal(ask(d, "POST", "/v1/jobs/7/hold", "{\"indices\":\"3-9\"}", body), 200);
+    assert_int_equal(d->action, JOB_ACTION_HOLD);
+    assert_string_equal(d->indices, "3-9");
+    assert_int_equal(ask(d, "POST", "/v1/jobs/7/release", "{}", body), 200);
+    assert_int_equal(d->action, JOB_ACTION_RELEASE);
+    assert_int_equal(ask(d, "POST", "/v1/jobs/7/requeue", "{\"index\":3}", body), 400);
+    assert_int_equal(d->action, JOB_ACTION_RELEASE);
     assert_int_equal(ask(d, "PATCH", "/v1/cards/0", "{\"mode\":\"slices\"}", body), 200);
     assert_int_equal(d->mode, MODE_SLICES);
     assert_int_equal(d->pool, -1);
