@@ -279,6 +279,27 @@ static void rows_times(struct table *t, const struct job_view *v, int64_t now_wa
     }
 }
 
+static void row_gpu_use(struct table *t, const struct job_view *v)
+{
+    AUTO(text) struct text used = TEXT_INIT;
+    const struct job_exit *x = &v->exit;
+    if (!v->place.count || !v->start_wall_us || x->kind == EXIT_NONE)
+        return;
+    text_add(&used, "GPU memory ");
+    if (x->gpu_mem_peak_bytes) {
+        text_add(&used, "at most ");
+        text_add_size(&used, x->gpu_mem_peak_bytes);
+    } else {
+        text_add(&used, "n/a (never seen on its card)");
+    }
+    if (x->gpu_load_known)
+        text_addf(&used, ", busy for %u%% of the time", (unsigned)x->gpu_load_percent);
+    else
+        text_addf(&used, ", activity n/a%s",
+                  v->place.items[0].whole ? "" : " (slices do not tell)");
+    row(t, "", used.buf);
+}
+
 static void rows_end(struct table *t, const struct job_view *v)
 {
     AUTO(text) struct text end = TEXT_INIT;
@@ -300,6 +321,7 @@ static void rows_end(struct table *t, const struct job_view *v)
         text_add(&used, " of memory");
     }
     row(t, "used", used.buf);
+    row_gpu_use(t, v);
 }
 
 static void rows_private(struct table *t, const struct job_view *v)

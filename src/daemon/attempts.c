@@ -320,6 +320,7 @@ static void take_exit(struct job *j, const struct job_exit *x, enum job_event ev
     const char *words = x->kind == EXIT_CANCELLED ? NULL : "";
     struct now now = clock_now();
     j->attempt->exit = *x;
+    samples_fill_exit(j->attempt);
     j->attempt->exit_seen_boot_us = now.boot_us;
     j->verdict = job_exit_verdict(x);
     if (j->state != JOB_ENDING) {

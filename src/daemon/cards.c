@@ -351,6 +351,7 @@ void cards_snapshot(struct daemon *d, struct snapshot *take)
         if (!cut_is_on(d, d->cards[i]->row.uuid))
             reconcile_slices(d, d->cards[i]);
     d->inventory_stale = d->schedule = true;
+    samples_take(d);
     attempts_clear(d);
     tidy_learn(d);
 }

@@ -21,6 +21,7 @@
  *     recover.c   what a restart finds that nobody expected
  *     units.c     supervisors started by the service manager
  *     tidy.c      what an owner left on a card, before the next one comes
+ *     samples.c   what attempts were seen to use of their cards
  *     bind.c      what a task is told and may open
  *     limits.c    what a task may use beside its card
  *     container.c what a job in a container needs, and the CDI specification
@@ -124,12 +125,15 @@ struct attempt {
     bool asked;      /* and somebody asked for that */
     bool unit_asked; /* the service manager was asked to start it, and has not answered */
     enum jobdir_stop stop_reason;
-    struct job_exit exit;      /* kind EXIT_NONE until it is known */
-    int64_t exit_seen_boot_us; /* the slices are free after a snapshot younger than this */
-    pid_t supervisor;          /* 0: not known */
-    char isolation[16];        /* "" until it started */
-    int enforced;              /* enum job_enforced: limits that hold for every task */
-    uint64_t mem_bytes;        /* and how much that is of the first; 0: none, or not held */
+    struct attempt_samples samples; /* what was seen of it on its cards */
+    uint64_t samples_peak_kept;     /* of these in the store */
+    int64_t samples_kept_us;        /* since when (boot time) */
+    struct job_exit exit;           /* kind EXIT_NONE until it is known */
+    int64_t exit_seen_boot_us;      /* the slices are free after a snapshot younger than this */
+    pid_t supervisor;               /* 0: not known */
+    char isolation[16];             /* "" until it started */
+    int enforced;                   /* enum job_enforced: limits that hold for every task */
+    uint64_t mem_bytes;             /* and how much that is of the first; 0: none, or not held */
     uint32_t cpu_milli, pids;
     char *cpus;             /* owned, or NULL */
     char *isolation_why;    /* the same: why its isolation is none */
@@ -313,6 +317,12 @@ int ledger_end(struct job *j, enum job_state outcome, struct now now, struct err
 int ledger_sum(struct daemon *d, struct ledger *ret, struct err *e);
 int ledger_history(struct daemon *d, const struct history_filter *f, struct api_jobs *out,
                    struct err *e);
+
+/* ---- samples.c ---- */
+/* With a fresh snapshot: what each attempt has of its cards now. */
+void samples_take(struct daemon *d);
+/* Into the exit of an attempt that ended. */
+void samples_fill_exit(struct attempt *a);
 
 /* ---- owners.c ---- */
 /* The live job that a process belongs to, by its cgroup, its ancestors or its mark; NULL: none of ours. */

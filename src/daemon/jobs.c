@@ -99,6 +99,8 @@ static void load_attempt(struct job *j, const struct attempt_row *row)
     a->started_boot_us = this_boot ? row->started_boot_us : 0;
     a->started_wall_us = row->started_wall_us;
     a->exit = row->exit;
+    a->samples = row->samples;
+    a->samples_peak_kept = row->samples.mem_peak_bytes;
     int64_t since = a->started_boot_us ? a->started_boot_us : a->placed_boot_us;
     sched_start(d->sched, j->id, &a->place, charge_of(d, &a->place),
                 since ? since : clock_now().boot_us);

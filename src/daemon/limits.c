@@ -112,7 +112,7 @@ static uint64_t cpus_to_share(void)
     return sched_getaffinity(0, sizeof ours, &ours) < 0 ? 0 : (uint64_t)CPU_COUNT(&ours);
 }
 
-/* Each v1 controller costs a start some 10 ms (cgroup.h): there only where that is wanted. */
+/* Each v1 controller is a tree more to make, enter and remove: there only where that is wanted. */
 static bool wants(const struct daemon *d, int limit)
 {
     return limit == TASK_LIMIT_SHARE ||

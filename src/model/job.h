@@ -90,6 +90,10 @@ struct job_exit {
     int64_t ended_boot_us, ended_wall_us;
     uint64_t mem_peak_bytes; /* 0: not known */
     int64_t cpu_us;          /* 0: not known */
+    /* As divvyd saw it every few seconds. */
+    uint64_t gpu_mem_peak_bytes; /* of all its processes, on all its cards; 0: not known */
+    bool gpu_load_known;         /* only whole cards tell it */
+    uint32_t gpu_load_percent;   /* mean, of the whole time and all its cards */
     char text[256];
 };
 

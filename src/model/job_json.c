@@ -155,6 +155,9 @@ json_t *exit_to_json(const struct job_exit *x)
     json_put_i64(j, "ended_wall_us", x->ended_wall_us);
     json_put_u64(j, "mem_peak_bytes", x->mem_peak_bytes ? x->mem_peak_bytes : UINT64_MAX);
     json_put_u64(j, "cpu_us", x->cpu_us ? (uint64_t)x->cpu_us : UINT64_MAX);
+    json_put_u64(j, "gpu_mem_peak_bytes",
+                 x->gpu_mem_peak_bytes ? x->gpu_mem_peak_bytes : UINT64_MAX);
+    json_put_u64(j, "gpu_load_percent", x->gpu_load_known ? x->gpu_load_percent : UINT64_MAX);
     json_put_text(j, "text", x->text);
     return j;
 }
@@ -174,6 +177,10 @@ int exit_from_json(json_t *j, struct job_exit *ret, struct err *e)
     x.ended_wall_us = fields_i64(&f, "ended_wall_us", FIELD_OPTIONAL, INT64_MIN, INT64_MAX, 0);
     x.mem_peak_bytes = fields_u64(&f, "mem_peak_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     x.cpu_us = fields_i64(&f, "cpu_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    x.gpu_mem_peak_bytes = fields_u64(&f, "gpu_mem_peak_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    uint64_t load = fields_u64(&f, "gpu_load_percent", FIELD_OPTIONAL, 0, 100, UINT64_MAX);
+    x.gpu_load_known = load <= 100;
+    x.gpu_load_percent = x.gpu_load_known ? (uint32_t)load : 0;
     fields_copy(&f, "text", FIELD_OPTIONAL, x.text, sizeof x.text);
     int code = fields_close(&f, FIELDS_OPEN);
     if (code == 0)

@@ -361,6 +361,21 @@ int store_attempt_started(struct store *s, uint64_t id, uint32_t attempt, struct
     return query_write_one(&q, e, "such attempt");
 }
 
+int store_set_samples(struct store *s, uint64_t id, uint32_t attempt,
+                      const struct attempt_samples *samples, struct err *e)
+{
+    AUTO(query) struct query q;
+    query_open(&q, s,
+               "UPDATE attempts SET gpu_mem_peak_bytes = ?, gpu_load_sum = ?, gpu_load_count = ?"
+               " WHERE job_id = ? AND attempt = ?");
+    query_bind_u64(&q, samples->mem_peak_bytes);
+    query_bind_u64(&q, samples->load_sum);
+    query_bind_u64(&q, samples->load_count);
+    query_bind_u64(&q, id);
+    query_bind_int(&q, attempt);
+    return query_write_one(&q, e, "such attempt");
+}
+
 int store_end_attempt(struct store *s, uint64_t id, uint32_t attempt, enum job_state outcome,
                       const struct job_exit *exit, uint64_t charge_ppm_us, struct now at,
                       struct err *e)
@@ -386,7 +401,8 @@ int store_end_attempt(struct store *s, uint64_t id, uint32_t attempt, enum job_s
 
 #define ATTEMPT_COLUMNS                                                                            \
     "a.attempt, a.place, b.boot_id, a.placed_boot_us, a.placed_wall_us, a.started_boot_us,"        \
-    " a.started_wall_us, a.ended_boot_us, a.ended_wall_us, a.outcome, a.exit, a.charge_ppm_us"
+    " a.started_wall_us, a.ended_boot_us, a.ended_wall_us, a.outcome, a.exit, a.charge_ppm_us,"    \
+    " a.gpu_mem_peak_bytes, a.gpu_load_sum, a.gpu_load_count"
 #define JOB_COLUMNS                                                                                \
     "j.id, j.uid, j.gid, j.user, j.account, j.qos, j.name, j.request, j.limit_us, j.state, "       \
     "j.verdict,"                                                                                   \
@@ -430,6 +446,9 @@ static int read_attempt(struct query *q, uint64_t id, struct attempt_row *a, str
     if (r == 0 && read_exit(query_text(q), &a->exit, e) < 0)
         r = damaged(e, id);
     a->charge_ppm_us = query_u64(q);
+    a->samples.mem_peak_bytes = query_u64(q);
+    a->samples.load_sum = query_u64(q);
+    a->samples.load_count = query_u64(q);
     if (r == 0 && read_place(place, &a->place, e) < 0)
         r = damaged(e, id);
     return r;

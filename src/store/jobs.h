@@ -34,6 +34,12 @@ struct job_submit {
     const char *reason; /* why it waits; "" or NULL: nothing said yet */
 };
 
+/* What was seen of an attempt on its cards so far. */
+struct attempt_samples {
+    uint64_t mem_peak_bytes;       /* 0: nothing */
+    uint64_t load_sum, load_count; /* percents, and how many they are */
+};
+
 /* One start of a job. Times are 0 until they come. */
 struct attempt_row {
     uint64_t job_id;
@@ -46,6 +52,7 @@ struct attempt_row {
     enum job_state
         outcome;          /* final state it earned; JOB_PENDING while it lives, or was sent back */
     struct job_exit exit; /* kind EXIT_NONE until it is known */
+    struct attempt_samples samples;
     uint64_t charge_ppm_us; /* what it cost; 0 until it ended */
 };
 
@@ -103,6 +110,8 @@ int store_set_place(struct store *s, uint64_t id, uint32_t attempt, const struct
 /* `at`: when the supervisor wrote that it started. */
 int store_attempt_started(struct store *s, uint64_t id, uint32_t attempt, struct now at,
                           struct err *e);
+int store_set_samples(struct store *s, uint64_t id, uint32_t attempt,
+                      const struct attempt_samples *samples, struct err *e);
 /*
  * The attempt is over and its tree empty. `outcome` is the final state it
  * earned, or JOB_PENDING for one whose slices could not be cut. `exit` may be

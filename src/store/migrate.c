@@ -126,6 +126,9 @@ static const char version_1[] =
     " started_wall_us INTEGER NOT NULL DEFAULT 0,"
     " ended_boot_us INTEGER NOT NULL DEFAULT 0," /* 0 also when it ended in another boot */
     " ended_wall_us INTEGER NOT NULL DEFAULT 0,"
+    " gpu_mem_peak_bytes INTEGER NOT NULL DEFAULT 0," /* seen so far; in the exit when it ended */
+    " gpu_load_sum INTEGER NOT NULL DEFAULT 0,"
+    " gpu_load_count INTEGER NOT NULL DEFAULT 0,"
     " outcome TEXT,"
     " exit TEXT,"
     " charge_ppm_us INTEGER NOT NULL DEFAULT 0,"

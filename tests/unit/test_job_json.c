@@ -150,7 +150,10 @@ static void exits_come_back_as_they_were(void **state)
             .ended_wall_us = (int64_t)dice_roll(&d),
             .mem_peak_bytes = dice_bool(&d) ? INT64_MAX : dice_below(&d, 2),
             .cpu_us = dice_bool(&d) ? INT64_MAX : (int64_t)dice_below(&d, 2),
+            .gpu_mem_peak_bytes = dice_bool(&d) ? INT64_MAX : dice_below(&d, 2),
+            .gpu_load_known = dice_bool(&d),
         };
+        x.gpu_load_percent = x.gpu_load_known ? (uint32_t)dice_below(&d, 101) : 0;
         dice_text(&d, x.text, sizeof x.text);
         auto_json json_t *j = over_the_wire(exit_to_json(&x));
         if (exit_from_json(j, &again, &e) < 0)
@@ -162,6 +165,9 @@ static void exits_come_back_as_they_were(void **state)
         assert_int_equal(again.ended_wall_us, x.ended_wall_us);
         assert_int_equal(again.mem_peak_bytes, x.mem_peak_bytes);
         assert_int_equal(again.cpu_us, x.cpu_us);
+        assert_int_equal(again.gpu_mem_peak_bytes, x.gpu_mem_peak_bytes);
+        assert_int_equal(again.gpu_load_known, x.gpu_load_known);
+        assert_int_equal(again.gpu_load_percent, x.gpu_load_percent);
         assert_string_equal(again.text, x.text);
     }
 }

@@ -146,7 +146,8 @@ static void test_a_job_in_full(void **state)
     v.exit = (struct job_exit){ .kind = EXIT_CODE,
                                 .value = 3,
                                 .cpu_us = 90 * CLOCK_SECOND,
-                                .mem_peak_bytes = UINT64_C(3) << 30 };
+                                .mem_peak_bytes = UINT64_C(3) << 30,
+                                .gpu_mem_peak_bytes = UINT64_C(7) << 30 };
     v.argv = argv;
     v.cwd = "/home/alice";
     v.output = "/home/alice/divvy-%j.out";
@@ -161,6 +162,8 @@ static void test_a_job_in_full(void **state)
                                  "ended      13:00, 0s ago\n"
                                  "end        exit 3\n"
                                  "used       1m of CPU time, at most 3.0 GiB of memory\n"
+                                 "           GPU memory at most 7.0 GiB, activity n/a (slices do "
+                                 "not tell)\n"
                                  "command    sh -c exit 3\n"
                                  "directory  /home/alice\n"
                                  "output     /home/alice/divvy-41.out\n");

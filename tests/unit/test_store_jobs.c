@@ -157,8 +157,13 @@ static void an_attempt_is_kept_from_place_to_exit(void **state)
     place.items[0].generation = 7;
     ok(store_set_place(s, id, 1, &place, &err));
     ok(store_attempt_started(s, id, 1, later(2 * CLOCK_SECOND), &err));
+    struct attempt_samples samples = { .mem_peak_bytes = 5, .load_sum = 70, .load_count = 2 };
+    ok(store_set_samples(s, id, 1, &samples, &err));
     ok(store_set_state(s, id, JOB_ENDING, JOB_FAILED, NULL, later(9 * CLOCK_SECOND), &err));
     struct seen seen = look(s, (struct job_query){ .id = id });
+    assert_int_equal(seen.row.last.samples.mem_peak_bytes, 5);
+    assert_int_equal(seen.row.last.samples.load_sum, 70);
+    assert_int_equal(seen.row.last.samples.load_count, 2);
     assert_int_equal(seen.row.verdict, JOB_FAILED);
     assert_int_equal(seen.row.last.exit.kind, EXIT_NONE);
     assert_int_equal(seen.row.ended_wall_us, 0);
