@@ -109,6 +109,8 @@ static bool is_for_later(const char *error)
     static const char *const errors[] = {
         "org.freedesktop.systemd1.TransactionIsDestructive", /* it shuts down */
         "org.freedesktop.systemd1.ShuttingDown",
+        "org.freedesktop.DBus.Error.ServiceUnknown", /* it is being started anew */
+        "org.freedesktop.DBus.Error.NameHasNoOwner",
         "org.freedesktop.DBus.Error.NoReply",
         "org.freedesktop.DBus.Error.Timeout",
         "org.freedesktop.DBus.Error.TimedOut",

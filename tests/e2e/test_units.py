@@ -173,5 +173,6 @@ def test_a_bus_that_goes_away_with_its_manager_loses_no_job(room):
     until(lambda: "the system bus went away" in room.said(), "divvyd noticed")
     room.bus_up()
     room.manager_up("start")
-    assert room.ended(job)["state"] == "completed"
+    seen = room.ended(job)
+    assert seen["state"] == "completed", (seen, room.said())
     assert room.asked()[-1] == f"StartUnit divvy-job@{job}.1.service fail"
