@@ -8,6 +8,7 @@
 #include "config/nearest.h"
 
 #define SHARE_MAX 1000000.0
+#define USER_PENDING 20000 /* so many jobs of one user wait where nothing else is said */
 #define CARDS_MAX 100000.0 /* of one server, and some */
 
 static const struct field_choice insides[] = {
@@ -17,6 +18,7 @@ static const struct field_choice insides[] = {
 void shares_config_init(struct divvyd_config *c)
 {
     c->limits = c->user_limits = (struct limits)LIMITS_NONE;
+    c->user_limits.pending = USER_PENDING;
     c->default_qos = text_dup(QOS_DEFAULT);
     c->order = (struct config_order){ .share = 1, .age_max_us = 7 * CLOCK_DAY };
     c->las_us[0] = CLOCK_HOUR;

@@ -174,6 +174,21 @@ def test_half_bodies_of_many_are_bounded(box, path):
 
 
 @pytest.mark.root
+def test_a_user_who_submits_without_end_is_told_so_and_others_go_on(box, machine):
+    box.divvy.configure("user_limits: {pending: 5}\ncards: {default: {pool: queue, mode: auto}}\n")
+    box.divvy.start()
+    taken = 0
+    for _ in range(12):  # two run, five wait
+        done = box.divvy.run("submit", "--gpus", "1", "--output", "/dev/null", "--", "sleep", "60",
+                             user=12345, cwd="/tmp", check=False)
+        if done.returncode != 0:
+            break
+        taken += 1
+    assert 5 <= taken <= 7 and "5" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert box.divvy.run("submit", "--output", "/dev/null", "--", "true", user=12346, cwd="/tmp").stdout
+
+
+@pytest.mark.root
 def test_one_user_cannot_take_all_connections(box, path):
     crowd = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups",
                             sys.executable, "-c", CROWD, path], capture_output=True, text=True,
