@@ -1,6 +1,7 @@
 #include "config/divvyd.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -288,10 +289,11 @@ const struct qos *divvyd_config_qos(const struct divvyd_config *c, const char *n
     return NULL;
 }
 
-double divvyd_config_charge(const struct divvyd_config *c, const char *key, const char *name)
+double divvyd_config_charge(const struct divvyd_config *c, const struct board *b)
 {
     for (size_t i = 0; i < c->charge_count; i++)
-        if (text_same(c->charges[i].board, key) || text_same(c->charges[i].board, name))
+        if (strcasecmp(c->charges[i].board, b->name) == 0 ||
+            strcasecmp(c->charges[i].board, board_short_name(b)) == 0)
             return c->charges[i].factor;
     return 1;
 }

@@ -123,7 +123,7 @@ int divvyd_config_parse(const char *file, const char *text, size_t len, struct d
 const struct config_account *divvyd_config_account(const struct divvyd_config *c, const char *name);
 /* The class of this name, or NULL. Borrowed from `c`. */
 const struct qos *divvyd_config_qos(const struct divvyd_config *c, const char *name);
-/* What the time of a card of this board costs; `key` may be NULL. */
-double divvyd_config_charge(const struct divvyd_config *c, const char *key, const char *name);
+/* What the time of a card of this board costs; found by its name, with or without NVIDIA. */
+double divvyd_config_charge(const struct divvyd_config *c, const struct board *b);
 
 #endif

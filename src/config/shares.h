@@ -10,7 +10,7 @@
  *       urgent: {priority: 10, charge: 2, preempts: [spare], users: [alice]}
  *       spare:  {charge: 0.1, preempt: requeue, limits: {slices: {1g.10gb: 7}}}
  *     order:  {share: 1, age: 0.2, age_max: 7d}
- *     charge: {a100-80gb: 1, a30: 0.3}
+ *     charge: {A100-SXM4-80GB: 1, A30: 0.3}
  *
  * The readers are rows of the table in divvyd.c; each takes the whole
  * configuration as its place.
@@ -60,7 +60,7 @@ struct config_order {
 };
 
 struct config_charge {
-    char *board; /* key of a board file, or the card's name as the driver says it */
+    char *board; /* the card's name as the driver says it, "NVIDIA " may be left out */
     double factor;
 };
 

@@ -209,8 +209,7 @@ uint64_t charge_of(const struct daemon *d, const struct place *p)
     for (size_t i = 0; i < p->count; i++) {
         struct place one = { .items = &p->items[i], .count = 1 };
         const struct card_memory *c = cards_find(d, p->items[i].card_uuid);
-        double factor =
-            c ? divvyd_config_charge(&d->config, c->last.board.key, c->last.board.name) : 1;
+        double factor = c ? divvyd_config_charge(&d->config, &c->last.board) : 1;
         sum += (double)charge_dominant_ppm(&one) * factor;
     }
     return (uint64_t)(sum + 0.5);

@@ -100,6 +100,14 @@ def test_what_a_limit_forbids_for_ever_is_refused(start):
     submit(divvy, BOB, "--gpus", "1", command=("true",))
 
 
+def test_a_card_costs_what_the_file_says(start):
+    divvy = start("charge: {A100-SXM4-80GB: 0.25}\n")
+    job = submit(divvy, ALICE, "--gpus", "1")
+    divvy.wait_state(job, "running")
+    rows = {row["user"]: row for row in divvy.json("shares")["shares"]}
+    assert rows[str(ALICE)]["running_ppm"] == 250000
+
+
 QOS = f"""
 qos:
   urgent: {{priority: 10, users: ["{BOB}"]}}

@@ -211,8 +211,9 @@ static void classes_say_who_goes_before_whom(void **state)
     assert_int_equal(spare->grace_us, 90 * CLOCK_SECOND);
     assert_string_equal(c.default_qos, "spare");
     assert_true(c.order.size < 0 && c.order.age > 0.4);
-    assert_true(divvyd_config_charge(&c, "a30", "NVIDIA A30") < 0.3);
-    assert_true(divvyd_config_charge(&c, NULL, "NVIDIA A100") > 0.9);
+    struct board a30 = { .name = "NVIDIA A30" }, a100 = { .name = "NVIDIA A100-SXM4-80GB" };
+    assert_true(divvyd_config_charge(&c, &a30) < 0.3);
+    assert_true(divvyd_config_charge(&c, &a100) > 0.9);
     divvyd_config_done(&c);
 }
 
