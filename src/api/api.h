@@ -39,6 +39,7 @@
 #include "base/text.h"
 #include "model/job_json.h"
 #include "model/layout_order.h"
+#include "model/maintenance_order.h"
 #include "model/ledger.h"
 #include "model/share_view.h"
 #include "model/view.h"
@@ -97,6 +98,15 @@ struct api_ops {
                           struct layout_order *take_order);
     /* Calls the open change off. Answer: api_answer_ok or api_answer_error. */
     void (*stop_layout)(void *ctx, struct api_request *req, const struct api_caller *who);
+    /*
+     * Begin or end maintenance. `who` is an operator. Answer: api_answer_json with
+     * how it stands then, or api_answer_error.
+     */
+    void (*change_maintenance)(void *ctx, struct api_request *req, const struct api_caller *who,
+                               const struct maintenance_order *o);
+    /* New reference; never NULL. */
+    json_t *(*maintenance)(void *ctx);
+
     /* The last change, and what each card is to keep. New reference; never NULL. */
     json_t *(*layout)(void *ctx);
 

@@ -95,6 +95,13 @@ int api_read_indices(const char *body, size_t len, char **ret, struct err *e)
     return r;
 }
 
+int api_read_maintenance(const char *body, size_t len, struct maintenance_order *ret, struct err *e)
+{
+    auto_json json_t *json = NULL;
+    int r = json_parse(body, len, "the body", &json, e);
+    return r < 0 ? r : maintenance_order_from_json(json, ret, e);
+}
+
 int api_read_nothing(const char *body, size_t len, struct err *e)
 {
     auto_json json_t *json = NULL;

@@ -19,6 +19,10 @@ int api_read_set_card(const char *body, size_t len, int *ret_pool, int *ret_mode
 /* POST /v1/layout. `ret` is layout_order_done's. -EINVAL. */
 int api_read_layout(const char *body, size_t len, struct layout_order *ret, struct err *e);
 
+/* POST /v1/maintenance. -EINVAL. */
+int api_read_maintenance(const char *body, size_t len, struct maintenance_order *ret,
+                         struct err *e);
+
 /* A body that must be empty or "{}". -EINVAL. */
 /* {"indices": "3-9"} or nothing; *ret (owned) is NULL then. */
 int api_read_indices(const char *body, size_t len, char **ret, struct err *e);

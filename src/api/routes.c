@@ -113,6 +113,24 @@ static int post_layout(struct route_call *c, struct err *e)
     return 0;
 }
 
+static int get_maintenance(struct route_call *c, struct err *e)
+{
+    (void)e; /* cannot fail: it is what the daemon remembers */
+    request_reply(c->req, 200, c->ops->maintenance(c->ctx));
+    return 0;
+}
+
+static int post_maintenance(struct route_call *c, struct err *e)
+{
+    struct maintenance_order order;
+    int r = api_read_maintenance(c->req->body.buf, c->req->body.len, &order, e);
+    if (r < 0)
+        return r;
+    owe(c->req);
+    c->ops->change_maintenance(c->ctx, c->req, c->who, &order);
+    return 0;
+}
+
 static int stop_layout(struct route_call *c, struct err *e)
 {
     int r = api_read_nothing(c->req->body.buf, c->req->body.len, e);
@@ -300,6 +318,8 @@ static const struct route routes[] = {
     { "PATCH", "/v1/cards/{}", OPERATOR, false, patch_card },
     { "GET", "/v1/layout", ANYBODY, false, get_layout },
     { "POST", "/v1/layout", OPERATOR, false, post_layout },
+    { "GET", "/v1/maintenance", ANYBODY, false, get_maintenance },
+    { "POST", "/v1/maintenance", OPERATOR, false, post_maintenance },
     { "POST", "/v1/layout/stop", OPERATOR, false, stop_layout },
     { "GET", "/v1/usage", ANYBODY, true, get_usage },
     { "GET", "/v1/history", ANYBODY, true, list_history },

@@ -103,6 +103,7 @@ int verb_replay(struct session *s, int argc, char **argv);
 int verb_gpus(struct session *s, int argc, char **argv);
 int verb_layout(struct session *s, int argc, char **argv);
 int verb_mig_parted(struct session *s, int argc, char **argv);
+int verb_maintenance(struct session *s, int argc, char **argv);
 int verb_slice(struct session *s, int argc, char **argv);
 int verb_profiles(struct session *s, int argc, char **argv);
 int verb_cdi(struct session *s, int argc, char **argv);

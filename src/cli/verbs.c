@@ -25,6 +25,7 @@ const struct verb verbs[] = {
     { "profiles", verb_profiles, "how a card can be cut" },
     { "layout", verb_layout, "what the cards should be, from a file: check, plan, apply, export" },
     { "mig-parted", verb_mig_parted, "as nvidia-mig-parted: apply, assert, export and more" },
+    { "maintenance", verb_maintenance, "give cards to the administrator, and take them back" },
     { "slice", verb_slice, "make or destroy one slice, and touch nothing else" },
     { "cdi", verb_cdi, "cards and slices for container runtimes (CDI)" },
     { "pool", verb_pool, "who may hand out a card: queue, slurm, kubernetes or off" },

@@ -49,6 +49,7 @@ void divvyd_config_init(struct divvyd_config *c)
         .usage_retention_us = 400 * CLOCK_DAY,
         .half_life_us = 7 * CLOCK_DAY,
         .restore_time_us = 2 * CLOCK_MINUTE,
+        .maintenance = { .command = text_dup("systemctl") },
     };
     shares_config_init(c);
 }
@@ -63,6 +64,8 @@ void divvyd_config_done(struct divvyd_config *c)
     free(c->prolog);
     free(c->event_hook);
     free(c->epilog);
+    field_words_done(&c->maintenance.services);
+    free(c->maintenance.command);
     for (size_t i = 0; i < c->card_count; i++)
         free(c->cards[i].which);
     free(c->cards);
@@ -183,6 +186,12 @@ static const struct field between_fields[] = {
     { NULL },
 };
 
+static const struct field maintenance_fields[] = {
+    { "services", field_list_words, offsetof(struct config_maintenance, services) },
+    { "command", field_string, offsetof(struct config_maintenance, command) },
+    { NULL },
+};
+
 #define AT(member) offsetof(struct divvyd_config, member)
 static const struct field config_fields[] = {
     { "driver_root", field_path, AT(driver_root) },
@@ -211,6 +220,7 @@ static const struct field config_fields[] = {
     { "usage_retention", field_duration, AT(usage_retention_us) },
     { "half_life", field_duration, AT(half_life_us) },
     { "restore_time", field_duration, AT(restore_time_us) },
+    { "maintenance", field_map, AT(maintenance), .sub = maintenance_fields },
     { "accounts", shares_read_accounts, 0 },
     { "limits", shares_read_limits, AT(limits) },
     { "user_limits", shares_read_limits, AT(user_limits) },

@@ -63,6 +63,12 @@ struct config_card {
     int mode;    /* enum card_mode */
 };
 
+/* What `divvy maintenance` stops and starts again. */
+struct config_maintenance {
+    struct field_words services; /* in the order in which they are stopped */
+    char *command;               /* called as COMMAND stop|start SERVICE; "systemctl" */
+};
+
 struct divvyd_config {
     char *driver_root; /* NULL: DIVVY_DRIVER_ROOT, else "/" */
     char *nvml;        /* library to open; NULL: DIVVY_NVML, else libnvidia-ml.so.1 */
@@ -85,9 +91,10 @@ struct divvyd_config {
     int64_t default_time_us; /* limit of a job that names none; 0: none */
     int64_t max_time_us;     /* the longest limit that may be asked; 0: any */
     int64_t kill_wait_us;    /* between SIGTERM and SIGKILL; 30 s */
-    int64_t driver_timeout_us;  /* a driver call past this marks its card unresponsive; 30 s */
-    int64_t retention_us;       /* ended jobs are kept so long; 30 days */
-    int64_t half_life_us;       /* of used shares; 7 days */
+    int64_t driver_timeout_us; /* a driver call past this marks its card unresponsive; 30 s */
+    int64_t retention_us;      /* ended jobs are kept so long; 30 days */
+    int64_t half_life_us;      /* of used shares; 7 days */
+    struct config_maintenance maintenance;
     int64_t restore_time_us;    /* a card waits so long for its layout to be restored; 2 min */
     int64_t usage_retention_us; /* history and usage are kept so long; 400 days */
     struct config_card *cards;

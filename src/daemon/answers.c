@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "daemon/layouts.h"
+#include "daemon/maintenance.h"
 #include "model/array.h"
 
 /* Reasons are worked out for the first so many waiting jobs of a list: each costs a few searches. */
@@ -748,4 +749,6 @@ const struct api_ops daemon_api_ops = {
     .change_layout = layouts_op_change,
     .stop_layout = layouts_op_stop,
     .layout = layouts_op_show,
+    .change_maintenance = maintenance_op_change,
+    .maintenance = maintenance_op_show,
 };

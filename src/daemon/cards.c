@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "daemon/layouts.h"
+#include "daemon/maintenance.h"
 #include "model/address.h"
 #include "model/expect.h"
 
@@ -335,6 +336,7 @@ void cards_snapshot(struct daemon *d, struct snapshot *take)
         if (take->cards[i].uuid[0])
             take_card(d, &take->cards[i], take->taken);
     }
+    maintenance_snapshot(d, take);
     snapshot_done(take);
     for (size_t i = 0; i < d->card_count; i++) {
         if (!d->cards[i]->present)
@@ -541,6 +543,7 @@ void cards_rebuild(struct daemon *d)
             note_idle(d, d->cards[i], c, inv->now);
         }
     layouts_mark(d);
+    maintenance_mark(d);
 }
 
 /* Is any process on that part of the card, by a snapshot that is young enough? */

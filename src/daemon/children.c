@@ -60,7 +60,7 @@ static void slots_restart(struct children *c)
 {
     struct err e = ERR_INIT;
     int64_t now = clock_now().boot_us;
-    if (now < c->restart_boot_us)
+    if (c->paused || now < c->restart_boot_us)
         return;
     if (!c->watch.child) {
         c->restart_boot_us = now + RESTART_US;
@@ -273,7 +273,8 @@ static void slot_check(struct child_slot *slot, int64_t limit_us, int64_t now)
 static void probe_silent(struct children *c, int64_t now)
 {
     struct err e = ERR_INIT;
-    if (!c->silent_count || c->probe.child || now - c->probed_boot_us < c->settings.probe_every_us)
+    if (c->paused || !c->silent_count || c->probe.child ||
+        now - c->probed_boot_us < c->settings.probe_every_us)
         return;
     c->probed_boot_us = now;
     c->probed = c->silent[0];
@@ -315,8 +316,9 @@ int children_open(struct children *c, sd_event *event, const struct children_set
     c->watch = (struct child_slot){ .owner = c, .kind = DRIVER_CHILD_WATCH };
     c->act = (struct child_slot){ .owner = c, .kind = DRIVER_CHILD_ACT };
     c->probe = (struct child_slot){ .owner = c, .kind = DRIVER_CHILD_WATCH };
-    int r = slot_start(&c->watch, e);
-    if (r == 0)
+    c->paused = settings->paused;
+    int r = c->paused ? 0 : slot_start(&c->watch, e);
+    if (r == 0 && !c->paused)
         r = slot_start(&c->act, e);
     if (r == 0) {
         r = sd_event_add_time_relative(event, &c->tick, CLOCK_BOOTTIME, TICK_US, 0, on_tick, c);
@@ -327,7 +329,8 @@ int children_open(struct children *c, sd_event *event, const struct children_set
         children_close(c);
         return r;
     }
-    watch_begin(c);
+    if (!c->paused)
+        watch_begin(c);
     return 0;
 }
 
@@ -340,6 +343,23 @@ void children_close(struct children *c)
     free(c->silent);
     free(c->known);
     c->silent = c->known = NULL;
+}
+
+void children_pause(struct children *c)
+{
+    c->paused = true;
+    slot_drop(&c->watch);
+    slot_drop(&c->act);
+    slot_drop(&c->probe);
+    c->refresh_open = c->refresh_again = false;
+    release_over(c); /* who is gone holds nothing */
+}
+
+void children_resume(struct children *c)
+{
+    c->paused = false;
+    c->restart_boot_us = 0;
+    slots_restart(c);
 }
 
 void children_refresh(struct children *c)

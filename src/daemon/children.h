@@ -25,6 +25,7 @@ struct children_settings {
     int64_t call_limit_us;     /* a driver call past this marks its card unresponsive */
     int64_t step_limit_us;     /* the same for a step: a mode change with its reset takes long */
     int64_t snapshot_every_us; /* without being asked */
+    bool paused;               /* nothing is started before children_resume */
     int64_t probe_every_us;    /* how often a silent card is tried again */
 };
 
@@ -66,6 +67,7 @@ struct children {
     struct driver_skip *known; /* every card of the last snapshot, for the probe's skip list */
     size_t known_count;
     int64_t probed_boot_us; /* last try */
+    bool paused;            /* none runs, and none is started */
     bool step_open;         /* a step was sent and nothing came back yet */
     bool release_open;      /* `watch` was asked to let go and did not say so yet */
     bool refresh_open;      /* a snapshot was asked and did not come yet */
@@ -87,6 +89,10 @@ int children_step(struct children *c, const struct step *s, struct err *e);
 
 /* Asks `act` to set a card's settings back. Answer: events.restored. -EPIPE, -EAGAIN: not now. */
 int children_restore(struct children *c, const struct driver_restore *what, struct err *e);
+
+/* Ends all children: nothing here holds a card or the library until children_resume. */
+void children_pause(struct children *c);
+void children_resume(struct children *c);
 
 /*
  * Asks `watch` to let go of NVML until the next snapshot is asked: before a

@@ -15,6 +15,7 @@
  *     jobs.c      live jobs and their transitions
  *     cuts.c      plans on their way through `act`
  *     layouts.c   layouts that operators ask for
+ *     maintenance.c cards that an administrator has for a while
  *     keeps.c     layouts that cards keep, over reboots and driver reloads
  *     attempts.c  job folders, supervisors, exits
  *     hooks.c     the administrator's program that is told of events
@@ -240,6 +241,7 @@ struct daemon {
     struct job **active; /* jobs with an attempt, oldest attempt first */
     size_t active_count, active_alloc;
     struct layouts *layouts;
+    struct maintenance *maintenance;
     struct cut *cutting;          /* whose step is with `act` now, or about to be sent */
     bool send_step;               /* after the commit: hand it over */
     bool release_asked, released; /* of `watch`, for the step that is about to be sent */

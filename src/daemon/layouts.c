@@ -11,6 +11,7 @@
 #include "base/killpoint.h"
 #include "base/log.h"
 #include "config/board.h"
+#include "daemon/maintenance.h"
 #include "model/address.h"
 
 #define META "layout_order"
@@ -457,7 +458,8 @@ void layouts_turn(struct daemon *d)
 {
     struct layouts *l = d->layouts;
     AUTO(plan) struct plan p = PLAN_INIT;
-    if (!d->snapshot_came || d->recover_cuts || l->cut.open || (!l->look && !d->inventory_stale))
+    if (maintenance_away(d) || !d->snapshot_came || d->recover_cuts || l->cut.open ||
+        (!l->look && !d->inventory_stale))
         return;
     if (!turn_write(d))
         return;
@@ -702,6 +704,10 @@ static int accept_order(struct daemon *d, const char *who, struct layout_order *
                        "a layout that %s asked for is not done yet; divvy layout status tells "
                        "what it waits for, divvy layout stop calls it off",
                        l->who);
+    if (d->maintenance->phase >= MAINTENANCE_STOPPING)
+        return err_set(e, -EBUSY,
+                       "maintenance by %s is under way; layouts can be changed when it has ended",
+                       d->maintenance->who);
     if (!d->snapshot_came)
         return err_set(e, -EAGAIN, "the cards are not known yet%s%s; try again in a moment",
                        d->driver_trouble[0] ? ": " : "", d->driver_trouble);

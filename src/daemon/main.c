@@ -15,8 +15,9 @@
 #include "base/log.h"
 #include "base/secure.h"
 #include "config/board.h"
-#include "daemon/layouts.h"
 #include "daemon/hooks.h"
+#include "daemon/layouts.h"
+#include "daemon/maintenance.h"
 #include "daemon/units.h"
 
 const char *argp_program_version = "divvyd " DIVVY_VERSION;
@@ -326,6 +327,7 @@ static void on_no_driver(void *ctx, const struct err *why)
         log_line(LOG_WARN, "%s", why->text);
     memcpy(d->driver_trouble, why->text, sizeof d->driver_trouble);
     d->layouts->driver_was_gone = true;
+    maintenance_no_driver(d, why);
     attempts_clear(d);
 }
 
@@ -390,6 +392,7 @@ static int children_start(struct daemon *d, struct err *e)
                                    .call_limit_us = limit,
                                    .step_limit_us = limit * 6,
                                    .snapshot_every_us = 2 * CLOCK_SECOND,
+                                   .paused = maintenance_away(d),
                                    .probe_every_us = limit * 2 };
     return children_open(&d->children, d->event, &s, &child_events, d, e);
 }
@@ -440,6 +443,8 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
         r = jobs_load(d, e);
     if (r == 0)
         r = layouts_load(d, e);
+    if (r == 0)
+        r = maintenance_load(d, e);
     KILLPOINT(LOADED);
     if (r == 0)
         r = children_start(d, e);
@@ -455,6 +460,7 @@ static void daemon_close(struct daemon *d)
 {
     children_close(&d->children);
     cdi_done(d);
+    maintenance_done(d);
     layouts_done(d);
     if (d->sched)
         jobs_done(d);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/hooks.h"
 #include "daemon/layouts.h"
+#include "daemon/maintenance.h"
 
 #define ROUNDS_MAX 64
 #define STALL_US CLOCK_SECOND
@@ -100,10 +101,12 @@ static void start_over(struct daemon *d, const struct err *why)
     d->send_step = false;
     d->cutting = NULL;
     stall(d, why);
+    maintenance_done(d);
     layouts_done(d);
     jobs_done(d);
     cards_done(d);
-    if (cards_load(d, &e) < 0 || jobs_load(d, &e) < 0 || layouts_load(d, &e) < 0) {
+    if (cards_load(d, &e) < 0 || jobs_load(d, &e) < 0 || layouts_load(d, &e) < 0 ||
+        maintenance_load(d, &e) < 0) {
         log_line(LOG_ERROR, "the store cannot be read either; ending: %s", e.text);
         (void)sd_event_exit(d->event, EXIT_FAILURE); /* the loop is ours */
         return;
@@ -128,6 +131,7 @@ static bool round_done(struct daemon *d)
     struct err e = ERR_INIT;
     bool stalled = clock_now().boot_us < d->stalled_until_us;
     if (!stalled) {
+        maintenance_turn(d);
         layouts_turn(d);
         waits_clock(d);
         waits_turn(d);

@@ -232,3 +232,15 @@ def command_cut_short(w):
     laid_out(w, (0, "1g.20gb"), (4, "3g.40gb"))
     w.lay_out(wish.read_text())
     laid_out(w, (0, "1g.20gb"), (4, "3g.40gb"))
+
+
+@story(passes=4)
+def maintenance(w):
+    """The driver is loaded anew while Divvy has let go of it, and the layout comes back."""
+    w.lay_out("cards: [{card: gpu0, mode: slices, slices: [2g.20gb@0, 3g.40gb@4]}]")
+    yield
+    w.maintain("begin", "away")
+    w.box.machine.sim("reload")
+    w.maintain("end", "none")
+    laid_out(w, (0, "2g.20gb"), (4, "3g.40gb"))
+    w.job("after", "--slice", "3g.40gb", body=f"exec {PROBE} --seconds 0")

@@ -352,6 +352,19 @@ class World:
             return None
         self.insist(attempt)
 
+    def maintain(self, word, phase):
+        """divvy maintenance WORD, as often as it takes until it stands at the phase."""
+        def there():
+            try:
+                status, now = self.ask("GET", "/v1/maintenance")
+            except OSError:
+                return False
+            if status == 200 and now["phase"] == phase:
+                return True
+            self.divvy.run("maintenance", word, "--no-wait", check=False)
+            return False
+        self.until(there, f"maintenance is {phase}", every=0.1)
+
     def places(self):
         """What the driver has: (start, units) of GPU instances, by card."""
         return [(card["ordinal"], gi["start"], gi["profile"])

@@ -149,6 +149,7 @@ def test_answers_are_as_the_document_says(api):
     assert [hold["job"] for card in cards for piece in card["slices"] or []
             if (hold := piece["hold"])] == [job]
     expect(api, "PATCH", "/v1/cards/{gpu}", {"pool": "queue"}, gpu=0)
+    assert expect(api, "GET", "/v1/maintenance")["phase"] == "none"
     assert expect(api, "GET", "/v1/layout")["outcome"] is None
     wish = {"text": "cards: [{card: gpu1, slices: [7g.80gb]}]", "agreed": True}
     assert expect(api, "POST", "/v1/layout", wish)["outcome"] == "open"
@@ -205,6 +206,9 @@ def test_pages(api):
     ("POST", "/v1/layout", {"make": "gpu0/1g.10gb", "unmake": "gpu0/1g.10gb@0"}, 400, "invalid", ""),
     ("POST", "/v1/layout", {"unmake": "gpu0/1g.10gb@0"}, 404, "not_found", ""),
     ("POST", "/v1/layout/stop", None, 409, "already", ""),
+    ("POST", "/v1/maintenance", {"action": "end"}, 409, "already", ""),
+    ("POST", "/v1/maintenance", {"action": "rest"}, 400, "invalid", ""),
+    ("POST", "/v1/maintenance", {"action": "begin", "gpus": [7]}, 404, "not_found", ""),
 ])
 def test_refusals(api, method, template, body, status, code, query):
     answer = expect(api, method, template, body, status, query, id=4711, gpu=4711)

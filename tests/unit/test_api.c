@@ -101,6 +101,15 @@ static json_t *on_layout(void *ctx)
     return j;
 }
 
+static void on_change_maintenance(void *ctx, struct api_request *req, const struct api_caller *who,
+                                  const struct maintenance_order *o)
+{
+    (void)ctx, (void)who;
+    json_t *j = json_object();
+    json_put_u64(j, "begins", o->begin ? o->count : 99);
+    api_answer_json(req, j);
+}
+
 static int on_job(void *ctx, uint64_t id, struct job_view *ret, struct err *e)
 {
     struct desk *d = ctx;
@@ -151,6 +160,8 @@ static const struct api_ops ops = { .submit = on_submit,
                                     .change_layout = on_change_layout,
                                     .stop_layout = on_stop_layout,
                                     .layout = on_layout,
+                                    .change_maintenance = on_change_maintenance,
+                                    .maintenance = on_layout,
                                     .job = on_job,
                                     .jobs = on_jobs,
                                     .inventory = on_inventory,
@@ -409,6 +420,14 @@ static void test_acting(void **state)
     assert_int_equal(ask(d, "GET", "/v1/layout", "", body), 200);
     assert_non_null(strstr(body, "\"id\":3"));
     assert_int_equal(ask(d, "POST", "/v1/layout/stop", "", body), 409);
+    assert_int_equal(
+        ask(d, "POST", "/v1/maintenance", "{\"action\":\"begin\",\"gpus\":[0,1]}", body), 200);
+    assert_non_null(strstr(body, "\"begins\":2"));
+    assert_int_equal(ask(d, "POST", "/v1/maintenance", "{\"action\":\"rest\"}", body), 400);
+    assert_int_equal(ask(d, "POST", "/v1/maintenance", "{\"action\":\"end\",\"gpus\":[0]}", body),
+                     400);
+    assert_int_equal(
+        ask(d, "POST", "/v1/maintenance", "{\"action\":\"begin\",\"gpus\":[1,1]}", body), 400);
 }
 
 static void test_too_large_a_body(void **state)

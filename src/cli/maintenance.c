@@ -1,0 +1,150 @@
+/* `divvy maintenance`: give cards to the administrator, and take them back. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cards.h"
+
+static const char doc[] =
+    "Give cards to an administrator: for a new driver, a reset, a screwdriver.\v"
+    "  begin [CARD...]  no new jobs; when those that run have ended, stop the services of\n"
+    "                   divvy.yaml and let go of the driver. Without cards: all\n"
+    "  end              open the driver, check its versions, make layouts that are kept\n"
+    "                   again, start the services, and take jobs\n"
+    "  status           where it stands, and who is in the way\n\n"
+    "begin and end wait until it is so, unless --no-wait.\n\n"
+    "  divvy maintenance begin && apt install … && modprobe … && divvy maintenance end";
+
+static const struct argp_option options[] = {
+    { "no-wait", 'n', NULL, 0, "come back at once", 1 },
+    { 0 },
+};
+
+struct maintenance_call {
+    const char *words[65];
+    size_t count;
+    bool no_wait;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct maintenance_call *c = state->input;
+    switch (key) {
+    case 'n':
+        c->no_wait = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (c->count == sizeof c->words / sizeof *c->words)
+            verb_refuse("more cards than a server has");
+        c->words[c->count++] = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const char *word_of(json_t *j, const char *key)
+{
+    return json_string_value(json_object_get(j, key));
+}
+
+static int show(const struct session *s, json_t *j)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    json_t *gpus = json_object_get(j, "gpus");
+    json_t *holders = json_object_get(j, "holders");
+    const char *phase = word_of(j, "phase");
+    if (s->json)
+        return verb_print_json(j);
+    if (!phase || strcmp(phase, "none") == 0) {
+        text_add(&t, "No maintenance.\n");
+        return verb_print(&t);
+    }
+    text_addf(&t, "Maintenance by %s is %s:", word_of(j, "who"), phase);
+    for (size_t i = 0; i < json_array_size(gpus); i++)
+        text_addf(&t, " gpu%" PRIu64, (uint64_t)json_integer_value(json_array_get(gpus, i)));
+    text_add(&t, "\n");
+    for (size_t i = 0; i < json_array_size(holders); i++)
+        text_addf(&t, "  in the way: %s\n", json_string_value(json_array_get(holders, i)));
+    if (word_of(j, "trouble"))
+        text_addf(&t, "  %s\n", word_of(j, "trouble"));
+    return verb_print(&t);
+}
+
+/* Until it stands there, or something is to be told. */
+static int wait_for(const struct session *s, struct client *c, const char *phase, json_t *j)
+{
+    const struct timespec pause = { .tv_nsec = 100L * 1000 * 1000 };
+    bool told = false;
+    auto_json json_t *now = json_incref(j);
+    while (word_of(now, "phase") && strcmp(word_of(now, "phase"), phase) != 0) {
+        struct err e = ERR_INIT;
+        json_t *next = NULL;
+        bool waits = json_array_size(json_object_get(now, "holders")) > 0;
+        if (waits && !told && !s->json)
+            (void)show(s, now); /* once; the wait is worth more */
+        told = told || waits;
+        (void)nanosleep(&pause, NULL); /* shorter is as good */
+        int r = client_get(c, "/v1/maintenance", &next, &e);
+        if (r < 0 && r != -EHOSTDOWN && r != -EREMOTEIO)
+            return verb_fail(s, &e);
+        if (!next)
+            continue; /* divvyd is coming back */
+        json_decref(now);
+        now = next;
+        bool back = strcmp(phase, "none") == 0 && text_same(word_of(now, "phase"), "away") &&
+                    !json_is_true(json_object_get(now, "ending"));
+        if (back || word_of(now, "trouble")) {
+            verb_note("%s", word_of(now, "trouble") ? word_of(now, "trouble") : "it is away still");
+            return STATUS_REFUSED;
+        }
+    }
+    return show(s, now);
+}
+
+static int change(struct session *s, const struct maintenance_call *m)
+{
+    int status = STATUS_OK;
+    struct err e = ERR_INIT;
+    bool begin = strcmp(m->words[0], "begin") == 0;
+    auto_json json_t *body = json_object();
+    auto_json json_t *answer = NULL;
+    json_t *gpus = json_array();
+    json_put_text(body, "action", m->words[0]);
+    json_put(body, "gpus", gpus);
+    for (size_t i = 1; i < m->count; i++) {
+        uint32_t ordinal = 0;
+        if (!cards_parse(s, m->words[i], &ordinal))
+            return STATUS_USAGE;
+        (void)json_array_append_new(gpus, json_integer(ordinal)); /* divvyd counts them */
+    }
+    AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
+    if (!c)
+        return status;
+    if (client_post(c, "/v1/maintenance", body, &answer, &e) < 0)
+        return verb_fail(s, &e);
+    return m->no_wait ? show(s, answer) : wait_for(s, c, begin ? "away" : "none", answer);
+}
+
+int verb_maintenance(struct session *s, int argc, char **argv)
+{
+    struct maintenance_call m = { .count = 0 };
+    struct verb_words words = {
+        .options = options, .parser = parse, .args = "begin [CARD...]\nend\nstatus", .doc = doc
+    };
+    verb_parse(s, &words, argc, argv, &m);
+    if (m.count && strcmp(m.words[0], "begin") == 0)
+        return change(s, &m);
+    if (m.count == 1 && strcmp(m.words[0], "end") == 0)
+        return change(s, &m);
+    if (m.count != 0 && (m.count > 1 || strcmp(m.words[0], "status") != 0))
+        return verb_usage(s, "say what: divvy maintenance begin [CARD...], end or status");
+    int status = STATUS_OK;
+    struct err e = ERR_INIT;
+    auto_json json_t *j = NULL;
+    AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
+    if (!c)
+        return status;
+    return client_get(c, "/v1/maintenance", &j, &e) < 0 ? verb_fail(s, &e) : show(s, j);
+}
