@@ -42,12 +42,14 @@ def store_is_sound(w):
 
 @check
 def every_job_is_kept_once(w):
-    names = [row["name"] for row in w.rows("SELECT name FROM jobs")]
+    rows = [(row["name"], row["array_index"]) for row in w.rows("SELECT name, array_index FROM jobs")]
+    names = [name for name, _ in rows]
     for job in w.jobs.values():
         if job.acknowledged and job.name not in names:
             yield f"{job.name} was acknowledged and is not in the store"
-        if names.count(job.name) > 1:
-            yield f"{job.name} is in the store {names.count(job.name)} times"
+        own = [row for row in rows if row[0] == job.name]
+        if len(own) != len(set(own)):
+            yield f"{job.name} is in the store {len(own)} times"
 
 
 @check

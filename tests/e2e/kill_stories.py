@@ -121,6 +121,7 @@ def array(w):
     """Three tasks, one at a time, and one that waits for all of them."""
     yield
     sweep = w.job("sweep", "--array", "0-2%1", tasks=3, line="$DIVVY_ARRAY_INDEX")
+    sweep.may_skip_tasks = True  # one of them is lost with its supervisor
     w.job("after", "--dependency", f"afterany:{sweep.id}")
 
 
@@ -130,6 +131,7 @@ def requeue(w):
     job = w.job("again", "--slice", "1g.10gb", tasks=2, line="$DIVVY_ATTEMPT",
                 body="[ $DIVVY_ATTEMPT != $DIVVY_JOB_ID.1 ] || sleep 600")
     job.may_skip_tasks = True  # asked for twice, when the first answer was lost
+    job.may_run_again = True
     w.reach(job, "running")
     yield
     w.act(job, "requeue")
