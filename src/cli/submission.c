@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/sbatch.h"
 #include "config/script.h"
 
 #define SCRIPT_MAX (256u * 1024u) /* it travels as one JSON string in a body of 1 MiB at most */
@@ -72,6 +73,23 @@ static int take_script_options(const char *path, const char *text, size_t len,
     return job_option_words(path, words->argv, words->lines, words->count, ret, e);
 }
 
+/* Those of #SBATCH lines go below #DIVVY lines. */
+static int take_sbatch_options(const char *path, const char *text, size_t len,
+                               struct script_options *ours, struct job_options *ret, struct err *e)
+{
+    AUTO(script_options) struct script_options found = SCRIPT_OPTIONS_INIT;
+    auto_free char *note = NULL;
+    int r = script_parse_sbatch(path, text, len, &found, e);
+    if (r == 0)
+        r = sbatch_words(path, &found, ours, &note, e);
+    if (r == 0 && note)
+        verb_note("%s", note);
+    if (r == 0 && found.late_line)
+        verb_note("%s:%u: this #SBATCH line stands behind the first command and does not count",
+                  path, found.late_line);
+    return r < 0 ? r : job_option_words(path, ours->argv, ours->lines, ours->count, ret, e);
+}
+
 static int check_directory(const char *cwd, struct err *e)
 {
     struct stat st;
@@ -116,6 +134,8 @@ int submission_spec(const struct session *session, struct submission *s, bool ma
     size_t len = 0;
     struct err e = ERR_INIT;
     AUTO(job_options) struct job_options below = JOB_OPTIONS_INIT;
+    AUTO(script_options) struct script_options slurm = SCRIPT_OPTIONS_INIT;
+    AUTO(job_options) struct job_options lowest = JOB_OPTIONS_INIT;
     int r = 0;
     if (!s->command)
         return verb_usage(session, "which command? divvy %s -- ./train.sh%s", session->verb,
@@ -124,7 +144,10 @@ int submission_spec(const struct session *session, struct submission *s, bool ma
         r = read_script(s->command[0], &script, &len, &e);
         if (r == 0)
             r = take_script_options(s->command[0], script, len, &words, &below, &e);
+        if (r == 0)
+            r = take_sbatch_options(s->command[0], script, len, &slurm, &lowest, &e);
         job_options_merge(&s->options, &below);
+        job_options_merge(&s->options, &lowest);
     }
     if (r == 0)
         r = make_spec(s, script, !may_be_script, ret, &e);

@@ -7,9 +7,11 @@
 #include "base/text.h"
 
 #define MARK "#DIVVY"
+#define SBATCH "#SBATCH"
 
 struct reader {
     const char *file;
+    const char *mark;
     unsigned line;
     const char *begin; /* of the line */
     const char *p;
@@ -45,7 +47,7 @@ static bool expands(const struct reader *r)
 static int fail_expansion(const struct reader *r, struct err *e)
 {
     return fail(r, r->p, e,
-                "variables and commands are not expanded in #DIVVY lines; write the value itself, "
+                "variables and commands are not expanded in these lines; write the value itself, "
                 "or 'single quotes' around a $ that is meant");
 }
 
@@ -82,7 +84,7 @@ static int read_plain(struct reader *r, struct text *word, struct err *e)
         return fail_expansion(r, e);
     if (*r->p == '\\' && ++r->p == r->end)
         return fail(r, r->p - 1, e,
-                    "a #DIVVY line does not go on in the next one; begin that with #DIVVY, too");
+                    "such a line does not go on in the next one; begin that in the same way");
     text_addn(word, r->p++, 1);
     return 0;
 }
@@ -124,9 +126,9 @@ static int read_line(struct reader *r, struct err *e)
 
 static bool is_directive(const struct reader *r)
 {
-    size_t mark = strlen(MARK);
+    size_t mark = strlen(r->mark);
     size_t len = (size_t)(r->end - r->begin);
-    return len >= mark && memcmp(r->begin, MARK, mark) == 0 &&
+    return len >= mark && memcmp(r->begin, r->mark, mark) == 0 &&
            (len == mark || is_blank(r->begin[mark]));
 }
 
@@ -138,10 +140,10 @@ static bool is_comment_or_empty(const struct reader *r)
     return p == r->end || *p == '#';
 }
 
-static int read_script(const char *file, const char *text, const char *end,
+static int read_script(const char *file, const char *mark, const char *text, const char *end,
                        struct script_options *ret, struct err *e)
 {
-    struct reader r = { .file = file, .ret = ret };
+    struct reader r = { .file = file, .mark = mark, .ret = ret };
     bool code = false;
     ret->interpreter = end - text >= 2 && text[0] == '#' && text[1] == '!';
     while (text < end && !ret->late_line) {
@@ -160,7 +162,7 @@ static int read_script(const char *file, const char *text, const char *end,
             ret->late_line = r.line;
             continue;
         }
-        r.p = r.begin + strlen(MARK);
+        r.p = r.begin + strlen(mark);
         int rc = read_line(&r, e);
         if (rc < 0)
             return rc;
@@ -168,8 +170,8 @@ static int read_script(const char *file, const char *text, const char *end,
     return 0;
 }
 
-int script_parse(const char *file, const char *text, size_t len, struct script_options *ret,
-                 struct err *e)
+static int parse_marked(const char *file, const char *mark, const char *text, size_t len,
+                        struct script_options *ret, struct err *e)
 {
     if (len > SCRIPT_BYTES_MAX)
         return err_set(e, -EFBIG, "%s: larger than %u KiB; a script this long is no job script",
@@ -180,10 +182,22 @@ int script_parse(const char *file, const char *text, size_t len, struct script_o
                        "submit -- %s",
                        file, file);
     AUTO(script_options) struct script_options o = SCRIPT_OPTIONS_INIT;
-    int rc = read_script(file, text, text + len, &o, e);
+    int rc = read_script(file, mark, text, text + len, &o, e);
     if (rc < 0)
         return rc;
     *ret = o;
     o = (struct script_options)SCRIPT_OPTIONS_INIT;
     return 0;
+}
+
+int script_parse(const char *file, const char *text, size_t len, struct script_options *ret,
+                 struct err *e)
+{
+    return parse_marked(file, MARK, text, len, ret, e);
+}
+
+int script_parse_sbatch(const char *file, const char *text, size_t len, struct script_options *ret,
+                        struct err *e)
+{
+    return parse_marked(file, SBATCH, text, len, ret, e);
 }

@@ -53,4 +53,8 @@ void script_options_done(struct script_options *o);
 int script_parse(const char *file, const char *text, size_t len, struct script_options *ret,
                  struct err *e);
 
+/* The same of a script's #SBATCH lines; cli/sbatch.h makes options of ours of them. */
+int script_parse_sbatch(const char *file, const char *text, size_t len, struct script_options *ret,
+                        struct err *e);
+
 #endif

@@ -147,6 +147,37 @@ static void tell_array(const struct job *j, struct jobdir_task *t)
     add_number(t, "DIVVY_ARRAY_MAX", a->indices[a->count - 1]);
 }
 
+/* The script itself says that it was written for sbatch. */
+static bool is_sbatch(const struct job_spec *s)
+{
+    return s->script && strstr(s->script, "\n#SBATCH");
+}
+
+static void tell_slurm(const struct job *j, const struct jobdir_spec *s, struct jobdir_task *t)
+{
+    uint32_t tasks = request_tasks(&j->request);
+    add_number(t, "SLURM_JOB_ID", j->id);
+    add_number(t, "SLURM_JOBID", j->id);
+    add_env(t, "SLURM_JOB_NAME", s->job.name);
+    add_env(t, "SLURM_SUBMIT_DIR", s->job.cwd);
+    add_number(t, "SLURM_NNODES", 1);
+    add_number(t, "SLURM_NTASKS", tasks);
+    add_number(t, "SLURM_PROCID", 0);
+    add_number(t, "SLURM_LOCALID", 0);
+    add_number(t, "SLURM_GPUS_ON_NODE", j->attempt->place.count);
+    add_number(t, "SLURM_RESTART_COUNT", j->attempt->number - 1);
+    if (s->job.cpu_milli)
+        add_number(t, "SLURM_CPUS_PER_TASK", (s->job.cpu_milli + 999) / 1000);
+    if (!j->waits || !j->waits->array.count)
+        return;
+    const struct job_array *a = &j->waits->array;
+    add_number(t, "SLURM_ARRAY_JOB_ID", j->waits->id);
+    add_number(t, "SLURM_ARRAY_TASK_ID", j->array_index);
+    add_number(t, "SLURM_ARRAY_TASK_COUNT", a->count);
+    add_number(t, "SLURM_ARRAY_TASK_MIN", a->indices[0]);
+    add_number(t, "SLURM_ARRAY_TASK_MAX", a->indices[a->count - 1]);
+}
+
 static void tell_task(struct daemon *d, const struct job *j, struct jobdir_spec *s, uint32_t task)
 {
     const struct place *p = &j->attempt->place;
@@ -174,6 +205,8 @@ static void tell_task(struct daemon *d, const struct job *j, struct jobdir_spec 
     add_env(t, "DIVVY_ROOT", d->paths.root);
     if (j->waits && j->waits->array.count)
         tell_array(j, t);
+    if (is_sbatch(&s->job))
+        tell_slurm(j, s, t);
 }
 
 /* With --bind none the task must not see the submitter's own choice either. */

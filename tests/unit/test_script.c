@@ -81,9 +81,9 @@ static void faults_name_line_and_column(void **state)
             "s.sh:2:15: this quote is not closed in its line");
     refused("#DIVVY 'x\n", "s.sh:1:8: this quote is not closed in its line");
     refused("#DIVVY --gpus 1 \\\n",
-            "s.sh:1:17: a #DIVVY line does not go on in the next one; begin that with #DIVVY, too");
+            "s.sh:1:17: such a line does not go on in the next one; begin that in the same way");
     refused("#DIVVY --output $HOME/o\n",
-            "s.sh:1:17: variables and commands are not expanded in #DIVVY lines; write the value "
+            "s.sh:1:17: variables and commands are not expanded in these lines; write the value "
             "itself, or 'single quotes' around a $ that is meant");
     struct err e = ERR_INIT;
     AUTO(script_options) struct script_options o = SCRIPT_OPTIONS_INIT;
