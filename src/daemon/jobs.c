@@ -117,11 +117,24 @@ static int load_job(const struct job_row *row, void *arg)
     return 0;
 }
 
+static struct sched_policy policy_of(const struct divvyd_config *c)
+{
+    struct sched_policy p = SCHED_POLICY_DEFAULT;
+    p.half_life_us = c->half_life_us;
+    p.mode_hold_us = c->mode_hold_us;
+    p.order = (struct sched_order){ .share = c->order.share,
+                                    .age = c->order.age,
+                                    .size = c->order.size,
+                                    .age_max_us = c->order.age_max_us };
+    p.las_count = (uint32_t)c->las_count;
+    for (size_t i = 0; i < c->las_count && i < SCHED_LAS_MAX; i++)
+        p.las_us[i] = c->las_us[i];
+    return p;
+}
+
 int jobs_load(struct daemon *d, struct err *e)
 {
-    struct sched_policy policy = SCHED_POLICY_DEFAULT;
-    policy.half_life_us = d->config.half_life_us;
-    policy.mode_hold_us = d->config.mode_hold_us;
+    struct sched_policy policy = policy_of(&d->config);
     d->sched = sched_new(&policy);
     accounts_load(d);
     int r = accounts_usage_load(d, e);

@@ -108,7 +108,7 @@ int ledger_end(struct job *j, enum job_state outcome, struct now now, struct err
                                .uid = j->uid,
                                .user = j->user,
                                .account = j->account,
-                               .qos = "",
+                               .qos = j->qos,
                                .name = j->name,
                                .request = j->request,
                                .place = a->place,

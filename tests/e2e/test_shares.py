@@ -150,3 +150,20 @@ def test_usage_classes_and_limits_outlive_a_killed_daemon(start):
     assert "class spare may run 1 jobs at a time and runs 1" in divvy.json("why", second)["summary"]
     divvy.run("cancel", first)
     divvy.wait_state(second, "running")
+
+
+def test_the_order_of_the_file_is_what_counts(start):
+    divvy = start("order: {share: 0, size: 1}\n")
+    first = block(divvy)
+    small = submit(divvy, ALICE, "--gpus", "1")
+    large = submit(divvy, BOB, "--gpus", "2")
+    assert terms(divvy, small)["points"] == "0.5000 = size 1 x 0.5000"
+    assert terms(divvy, large)["points"] == "1.0000 = size 1 x 1.0000"
+    divvy.run("cancel", first)
+
+
+def test_the_history_tells_the_class(start):
+    divvy = start(QOS)
+    job = submit(divvy, BOB, "--gpus", "1", "--qos", "urgent", command=("true",))
+    divvy.wait(job)
+    assert [past["qos"] for past in divvy.json("history")["jobs"]] == ["urgent"]
