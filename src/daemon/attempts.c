@@ -322,7 +322,8 @@ static void take_exit(struct job *j, const struct job_exit *x, enum job_event ev
     j->attempt->exit = *x;
     samples_fill_exit(j->attempt);
     j->attempt->exit_seen_boot_us = now.boot_us;
-    j->verdict = job_exit_verdict(x);
+    bool preempted = j->state == JOB_ENDING && j->verdict == JOB_PREEMPTED;
+    j->verdict = preempted && x->kind == EXIT_CANCELLED ? JOB_PREEMPTED : job_exit_verdict(x);
     if (j->state != JOB_ENDING) {
         if (!job_move(j, ev, words))
             return;
@@ -651,7 +652,8 @@ void attempts_sweep(struct daemon *d)
             if (j->attempt && j->state == JOB_ENDING && !j->attempt->exit_seen_boot_us) {
                 j->attempt->stop =
                     true; /* asked before the last daemon ended, and not on disk for sure */
-                j->attempt->stop_reason = JOBDIR_STOP_CANCEL;
+                j->attempt->stop_reason =
+                    j->verdict == JOB_PREEMPTED ? JOBDIR_STOP_PREEMPT : JOBDIR_STOP_CANCEL;
                 turn_todo(d, j);
             }
         }

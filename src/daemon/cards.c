@@ -444,6 +444,8 @@ static void hold_by_job(struct hold *h, const struct job *j, uint32_t task)
     h->since_boot_us = a->started_boot_us ? a->started_boot_us : a->placed_boot_us;
     if (j->limit_us)
         h->until_boot_us = h->since_boot_us + j->limit_us;
+    if (j->state == JOB_ENDING || a->preempted_for) /* it frees this before anybody else */
+        h->until_boot_us = clock_now().boot_us;
 }
 
 static void hold_placed(struct inventory_card *c, const struct placed *item, const struct job *j)

@@ -122,6 +122,7 @@ struct attempt {
     bool remove;     /* after the commit: remove the folder; the attempt is over */
     bool faulted;    /* a card of it failed under it: the time is not charged */
     bool requeue;    /* it goes back to the queue once it is clear */
+    uint64_t preempted_for; /* the job for which it is stopped; 0: nobody's */
     bool unlocked;   /* clocks that it may have locked were lifted */
     bool asked;      /* and somebody asked for that */
     bool unit_asked; /* the service manager was asked to start it, and has not answered */
@@ -343,6 +344,11 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row);
  */
 bool job_move(struct job *j, enum job_event ev, const char *reason);
 bool job_cancel(struct job *j, const char *who, struct err *e);
+/* One that starts or runs is told to end, and is `verdict` then. False: the store failed. */
+bool job_stop(struct job *j, enum job_state verdict, enum jobdir_stop how, const char *reason);
+/* The same, but back to its old place in the queue. -ENOSPC and others: the store failed. */
+int job_send_back(struct job *j, enum job_state verdict, enum jobdir_stop how, const char *reason,
+                  struct err *e);
 /* Ends what runs of it and puts it back to its old place; `reason` says who wanted that. */
 int job_requeue(struct job *j, const char *reason, struct err *e);
 /* Starts what can start. */
@@ -376,6 +382,12 @@ int waits_check(struct daemon *d, const struct job_spec *s, struct err *e);
 /* ---- actions.c ---- */
 void op_act(void *ctx, struct api_request *req, const struct api_caller *who, uint64_t id,
             enum job_action what, const char *indices);
+
+/* ---- preempt.c ---- */
+/* Stops those that have to go for one that waits, where their classes say so. */
+void preempt_for_others(struct daemon *d, struct now now);
+/* It has just become ready to start: not so, if it was to be stopped meanwhile. */
+void preempt_ready(struct job *j);
 
 /* ---- cuts.c ---- */
 /* Every open one in turn; begin with *i 0, NULL ends. */

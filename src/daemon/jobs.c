@@ -104,6 +104,8 @@ static void load_attempt(struct job *j, const struct attempt_row *row)
     int64_t since = a->started_boot_us ? a->started_boot_us : a->placed_boot_us;
     sched_start(d->sched, j->id, &a->place, charge_of(d, &a->place),
                 since ? since : clock_now().boot_us);
+    if (j->state == JOB_ENDING)
+        sched_leaving(d->sched, j->id);
 }
 
 static int load_job(const struct job_row *row, void *arg)
@@ -242,13 +244,14 @@ bool job_move(struct job *j, enum job_event ev, const char *reason)
     return true;
 }
 
-static bool stop_running(struct job *j, const char *reason)
+bool job_stop(struct job *j, enum job_state verdict, enum jobdir_stop how, const char *reason)
 {
-    j->verdict = JOB_CANCELLED;
+    j->verdict = verdict;
     if (!job_move(j, JOB_EV_STOP, reason))
         return false;
+    sched_leaving(j->daemon->sched, j->id);
     j->attempt->stop = true;
-    j->attempt->stop_reason = JOBDIR_STOP_CANCEL;
+    j->attempt->stop_reason = how;
     turn_todo(j->daemon, j);
     return true;
 }
@@ -289,19 +292,25 @@ static bool cancel_requeue(struct job *j, const char *reason)
     return true;
 }
 
-int job_requeue(struct job *j, const char *reason, struct err *e)
+int job_send_back(struct job *j, enum job_state verdict, enum jobdir_stop how, const char *reason,
+                  struct err *e)
 {
     struct daemon *d = j->daemon;
-    if (j->state != JOB_STARTING && j->state != JOB_RUNNING)
-        return err_set(e, -EBUSY, "job %" PRIu64 " is %s; only jobs that run can be requeued",
-                       j->id, job_state_word(j->state));
     if (!turn_write(d))
         return err_set(e, -ENOSPC, "nothing can be changed at the moment: %s", d->stalled_why);
     int r = store_set_requeue(d->store, j->id, true, e);
     if (r < 0)
         return r;
     j->attempt->requeue = j->attempt->asked = true;
-    return stop_running(j, reason) ? 0 : err_set(e, -EIO, "the store took no write");
+    return job_stop(j, verdict, how, reason) ? 0 : err_set(e, -EIO, "the store took no write");
+}
+
+int job_requeue(struct job *j, const char *reason, struct err *e)
+{
+    if (j->state != JOB_STARTING && j->state != JOB_RUNNING)
+        return err_set(e, -EBUSY, "job %" PRIu64 " is %s; only jobs that run can be requeued",
+                       j->id, job_state_word(j->state));
+    return job_send_back(j, JOB_CANCELLED, JOBDIR_STOP_CANCEL, reason, e);
 }
 
 bool job_cancel(struct job *j, const char *who, struct err *e)
@@ -318,7 +327,7 @@ bool job_cancel(struct job *j, const char *who, struct err *e)
         break;
     case JOB_STARTING:
     case JOB_RUNNING:
-        done = stop_running(j, reason);
+        done = job_stop(j, JOB_CANCELLED, JOBDIR_STOP_CANCEL, reason);
         break;
     case JOB_ENDING:
         if (j->attempt->requeue) {
@@ -340,6 +349,7 @@ static void start_ready(struct job *j)
     if (job_move(j, JOB_EV_READY, NULL)) {
         j->attempt->launch = true;
         turn_todo(j->daemon, j);
+        preempt_ready(j);
     }
 }
 
@@ -382,4 +392,5 @@ void jobs_schedule(struct daemon *d)
         going = start_job(d, &s);
         sched_decision_done(&s);
     }
+    preempt_for_others(d, now);
 }

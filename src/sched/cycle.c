@@ -178,7 +178,13 @@ static bool claim_starts(struct sched *s, const struct inventory *inv, struct no
     if (!e)
         return false;
     question_look(s, inv, e->shape->question);
-    return ask(s, inv, e, false, now, ret) == PLACE_NOW && !stopped(s, e, ret);
+    if (ask(s, inv, e, false, now, ret) == PLACE_NOW)
+        return !stopped(s, e, ret);
+    if (!inv->bulk && s->reservation.entry != e) { /* what they leave is nobody else's */
+        reserve_clear(s);
+        s->holder_asked = ask_reservation(s, inv, e, now);
+    }
+    return false;
 }
 
 int sched_next(struct sched *s, const struct inventory *inv, struct now now,

@@ -237,6 +237,15 @@ static void mark(struct entry *v, bool leaving)
         l->leaving_ppm -= v->run->held_ppm;
 }
 
+void sched_leaving(struct sched *s, uint64_t id)
+{
+    struct entry *e = entries_get(&s->entries, id);
+    if (!e || e->state != ENTRY_RUNNING || e->run->leaving)
+        return;
+    mark(e, true);
+    s->stock_taken = false;
+}
+
 /* Would it fit with these and all that are told to go gone? */
 static bool fits_counted(const struct sched *s, const struct bulk *b, const struct entry *e)
 {
@@ -267,6 +276,14 @@ static bool fits(struct sched *s, const struct inventory *inv, const struct entr
     return true;
 }
 
+static bool somebody_leaves(const struct sched *s)
+{
+    for (size_t i = 0; i < s->leaf_count; i++)
+        if (s->leaves[i]->leaving_ppm)
+            return true;
+    return false;
+}
+
 /* Those without whom it fits as well stay; who would go last is asked first. */
 static void spare(struct sched *s, const struct inventory *inv, const struct entry *e,
                   struct choice *c, struct now now)
@@ -289,6 +306,8 @@ static bool choose(struct sched *s, const struct inventory *inv, const struct en
 {
     size_t n = 0;
     double had = 0;
+    if (somebody_leaves(s) && fits(s, inv, e, now))
+        return false; /* it need only wait for those */
     list_candidates(s, e, need_ppm, c);
     for (size_t i = 0; i < c->count; i++) {
         struct entry *v = c->list[i];

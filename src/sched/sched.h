@@ -289,6 +289,9 @@ void sched_preemption_done(struct sched_preemption *p);
 int sched_preempt(struct sched *s, const struct inventory *inv, struct now now,
                   struct sched_preemption *ret);
 
+/* A running job was told to end, for whatever reason: nobody else need go for what it holds. */
+void sched_leaving(struct sched *s, uint64_t id);
+
 /*
  * When another cycle is worth while although nothing happened: a hold that
  * ends, a card that may change its mode then. Boot time; INT64_MAX: never.

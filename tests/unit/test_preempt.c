@@ -125,6 +125,26 @@ static void a_class_pushes_out_the_youngest_of_those_it_may(void **state)
     world_done(&w);
 }
 
+static void nobody_goes_for_what_is_freed_anyway(void **state)
+{
+    (void)state;
+    struct sched_policy p = SCHED_POLICY_DEFAULT;
+    struct sched_preemption pre;
+    struct world w;
+    world_init(&w, 2, SCHED_FIFO, &p);
+    set_classes(&w);
+    submit(&w, 1, "a", NULL, ask_cards(1));
+    submit(&w, 2, "a", "spare", ask_cards(1));
+    assert_int_equal(cycle(&w), 2);
+    submit(&w, 3, "b", "urgent", ask_cards(1));
+    sched_leaving(w.queue, 1); /* cancelled by its owner */
+    assert_false(preempt(&w, &pre));
+    stop(&w, 1);
+    sched_remove(w.queue, 1);
+    assert_int_equal(cycle(&w), 1);
+    world_done(&w);
+}
+
 static void no_more_go_than_the_place_needs(void **state)
 {
     (void)state;
@@ -228,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_class_pushes_out_the_youngest_of_those_it_may),
+        cmocka_unit_test(nobody_goes_for_what_is_freed_anyway),
         cmocka_unit_test(no_more_go_than_the_place_needs),
         cmocka_unit_test(on_a_real_board_the_slice_in_the_way_goes),
         cmocka_unit_test(who_had_more_service_goes_for_who_had_less),

@@ -1,0 +1,45 @@
+/* Jobs that are stopped so that others can start. */
+#include "daemon/daemon.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* How jobs of its class go; what no class says is not pushed out at all. */
+static int way_of(const struct job *j)
+{
+    const struct qos *q = divvyd_config_qos(&j->daemon->config, j->qos);
+    return q ? q->preempt : PREEMPT_NEVER;
+}
+
+/* One that is being prepared is stopped as soon as it could start: what is cut stays cut. */
+static void stop(struct job *j, uint64_t by)
+{
+    auto_free char *why = text_fmt("preempted for job %" PRIu64, by);
+    j->attempt->preempted_for = by;
+    if (j->state == JOB_PREPARING)
+        return;
+    /* a failed store starts over */
+    if (way_of(j) == PREEMPT_CANCEL)
+        (void)job_stop(j, JOB_PREEMPTED, JOBDIR_STOP_PREEMPT, why);
+    else
+        (void)job_send_back(j, JOB_PREEMPTED, JOBDIR_STOP_PREEMPT, why, NULL);
+}
+
+void preempt_ready(struct job *j)
+{
+    if (j->attempt && j->attempt->preempted_for)
+        stop(j, j->attempt->preempted_for);
+}
+
+void preempt_for_others(struct daemon *d, struct now now)
+{
+    struct sched_preemption p;
+    if (sched_preempt(d->sched, &d->inventory, now, &p) <= 0)
+        return;
+    for (size_t i = 0; i < p.count; i++) {
+        struct job *j = jobs_find(d, p.victims[i]);
+        if (j && j->attempt)
+            stop(j, p.job_id);
+    }
+    sched_preemption_done(&p);
+}
