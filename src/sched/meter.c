@@ -367,21 +367,23 @@ void excess_add(struct text *t, const struct excess *x)
         break;
     case LIMIT_CARDS:
         text_addf(t,
-                  " may have %" PRIu64 " whole cards at a time, has %" PRIu64
+                  " may have %" PRIu64 " whole card%s at a time, has %" PRIu64
                   ", and this asks for %" PRIu64,
-                  x->max, x->used, x->asks);
+                  x->max, x->max == 1 ? "" : "s", x->used, x->asks);
         break;
     case LIMIT_SLICES:
         text_addf(t,
-                  " may have %" PRIu64 " slices %s at a time, has %" PRIu64
+                  " may have %" PRIu64 " slice%s %s at a time, has %" PRIu64
                   ", and this asks for %" PRIu64,
-                  x->max, l->slices[x->slice].profile, x->used, x->asks);
+                  x->max, x->max == 1 ? "" : "s", l->slices[x->slice].profile, x->used, x->asks);
         break;
     case LIMIT_RUNNING:
-        text_addf(t, " may run %" PRIu64 " jobs at a time and runs %" PRIu64, x->max, x->used);
+        text_addf(t, " may run %" PRIu64 " job%s at a time and runs %" PRIu64, x->max,
+                  x->max == 1 ? "" : "s", x->used);
         break;
     case LIMIT_PENDING:
-        text_addf(t, " may have %" PRIu64 " jobs waiting and has %" PRIu64, x->max, x->used);
+        text_addf(t, " may have %" PRIu64 " job%s waiting and has %" PRIu64, x->max,
+                  x->max == 1 ? "" : "s", x->used);
         break;
     case LIMIT_SUBMITS:
         text_addf(t, " may hand in %" PRIu64 " jobs in ", x->max);

@@ -79,7 +79,7 @@ def test_a_limit_is_waited_for_and_names_itself(start):
     other = submit(divvy, BOB, "--gpus", "1")
     divvy.wait_state(other, "running")
     why = divvy.json("why", second)["summary"]
-    assert f"waits for a limit: {ALICE} on this server may have 1 whole cards at a time" in why
+    assert f"waits for a limit: {ALICE} on this server may have 1 whole card at a time" in why
     assert f"when #{first} ends at the latest" in why
     divvy.run("cancel", first)
     divvy.wait_state(second, "running")
@@ -89,7 +89,7 @@ def test_what_a_limit_forbids_for_ever_is_refused(start):
     divvy = start("user_limits: {cards: 1, submits: 2/1h, max_time: 2h}\ndefault_time: 1h\n")
     refused = divvy.run("submit", "--gpus", "2", "--", "true", user=ALICE, check=False)
     assert refused.returncode != 0
-    assert "may have 1 whole cards at a time" in refused.stderr
+    assert "may have 1 whole card at a time" in refused.stderr
     refused = divvy.run("submit", "--gpus", "1", "--time", "3h", "--", "true", user=ALICE,
                         check=False)
     assert "may run a job for 2h at most" in refused.stderr
@@ -147,7 +147,7 @@ def test_usage_classes_and_limits_outlive_a_killed_daemon(start):
     again = {row["user"]: row["used_card_us"] for row in divvy.json("shares")["shares"]}
     assert 0 < again[str(ALICE)] <= used[str(ALICE)]
     assert divvy.show(second)["qos"] == "spare"
-    assert "class spare may run 1 jobs at a time and runs 1" in divvy.json("why", second)["summary"]
+    assert "class spare may run 1 job at a time and runs 1" in divvy.json("why", second)["summary"]
     divvy.run("cancel", first)
     divvy.wait_state(second, "running")
 

@@ -444,8 +444,8 @@ static void every_kind_of_limit_is_waited_for(void **state)
         { "b", LIMITS_NONE, LIMIT_MEMORY,
           "b may have the memory of 0.4 cards at a time, has 0.25, and this asks for 0.25" },
         { "c", LIMITS_NONE, LIMIT_SLICES,
-          "c may have 1 slices 2g.20gb at a time, has 1, and this asks for 1" },
-        { "d", LIMITS_NONE, LIMIT_RUNNING, "d may run 1 jobs at a time and runs 1" },
+          "c may have 1 slice 2g.20gb at a time, has 1, and this asks for 1" },
+        { "d", LIMITS_NONE, LIMIT_RUNNING, "d may run 1 job at a time and runs 1" },
     };
     kinds[0].l.compute_ppm = PPM / 2;
     kinds[1].l.mem_ppm = 4 * PPM / 10;
@@ -491,8 +491,8 @@ static void users_and_classes_have_limits_of_their_own(void **state)
     submit_qos(5, "guests", CAROL, "spare", ask_cards(1));
     cycle();
     assert_int_equal(start_count, 3);
-    assert_non_null(strstr(why(2).text, "alice in lab may run 1 jobs at a time and runs 1"));
-    assert_non_null(strstr(why(5).text, "class spare may run 1 jobs at a time and runs 1"));
+    assert_non_null(strstr(why(2).text, "alice in lab may run 1 job at a time and runs 1"));
+    assert_non_null(strstr(why(5).text, "class spare may run 1 job at a time and runs 1"));
 }
 
 static int admit(const char *account, uid_t uid, struct request r, int64_t limit_us, struct err *e)
@@ -521,7 +521,7 @@ static void what_could_never_start_is_refused(void **state)
     assert_int_equal(admit("lab", ALICE, ask_cards(1), 0, &e), -EDQUOT);
     submit(1, "lab", ALICE, ask_cards(1));
     assert_int_equal(admit("lab", ALICE, ask_cards(1), CLOCK_HOUR, &e), -EDQUOT);
-    assert_string_equal(e.text, "lab may have 1 jobs waiting and has 1; some have to start or be "
+    assert_string_equal(e.text, "lab may have 1 job waiting and has 1; some have to start or be "
                                 "cancelled first");
     cycle();
     assert_int_equal(admit("lab", ALICE, ask_cards(1), CLOCK_HOUR, &e), 0);
