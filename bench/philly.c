@@ -77,6 +77,25 @@ static void all(const struct trace *t)
     run(t, "the same, half-life a day", &p);
 }
 
+/* People guess limits on the safe side; what nobody stops has to wait for somebody's end. */
+static void backfill(struct trace *t)
+{
+    struct replay_policy p = plain();
+    trace_guess_limits(t, 4, 1);
+    p.inside = SCHED_FIFO;
+    p.pooled = true;
+    p.sched.order.share = 0;
+    p.sched.reservations = 1;
+    run(t, "one line, 1 reservation, limits x 1 to 4", &p);
+    p.sched.reservations = 8;
+    run(t, "one line, 8 reservations, limits x 1 to 4", &p);
+    p = plain();
+    p.inside = SCHED_FIFO;
+    run(t, "fair, fifo inside, 8 reservations", &p);
+    p.inside = SCHED_LAS;
+    run(t, "fair, las inside, 8 reservations", &p);
+}
+
 int main(int argc, char **argv)
 {
     const char *path = argc > 1 ? argv[1] : getenv("DIVVY_PHILLY");
@@ -97,5 +116,6 @@ int main(int argc, char **argv)
     printf("%-44s %9s %9s %8s %8s %6s %6s %8s\n", "", "completed", "waited", "slowdown", "worst",
            "Jain", "busy", "preempt");
     all(&t);
+    backfill(&t);
     return 0;
 }

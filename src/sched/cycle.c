@@ -29,6 +29,7 @@ void sched_cycle(struct sched *s, struct now now)
     ask_forget(s);
     s->holder_asked = false;
     s->passed_over = false;
+    s->planned_count = 0;
 }
 
 /* ---- one question ------------------------------------------------------------ */
@@ -101,11 +102,36 @@ static bool try_reserved(struct sched *s, const struct inventory *inv, struct en
     return false;
 }
 
+/* The same on counted cards, where what is kept is a number for a time. */
+static bool try_counted(struct sched *s, const struct inventory *inv, struct entry *e,
+                        struct now now, struct sched_decision *d)
+{
+    struct question *q = e->shape->question;
+    enum place_verdict verdict = ask(s, inv, e, false, now, d);
+    int64_t most = INT64_MAX;
+    if (verdict == PLACE_NOW && q->request.kind == REQUEST_CARDS)
+        most = counted_most_us(s, inv->bulk, q->request.count, now.boot_us);
+    if (verdict == PLACE_NOW && e->limit_us <= most)
+        return true;
+    if (verdict == PLACE_NOW)
+        sched_decision_done(d);
+    if (verdict == PLACE_NEVER) {
+        question_set(s, q, ANSWER_NEVER, 0);
+        return false;
+    }
+    s->passed_over = true;
+    counted_plan(s, inv->bulk, e, now.boot_us);
+    question_set(s, q, verdict == PLACE_NOW && most > 0 ? ANSWER_SHORT : ANSWER_NO, most);
+    return false;
+}
+
 /* True: starts as `d` says. False: its question has an answer now that keeps it waiting. */
 static bool try_start(struct sched *s, const struct inventory *inv, struct entry *e, struct now now,
                       struct sched_decision *d)
 {
     enum place_verdict verdict = PLACE_LATER;
+    if (inv->bulk)
+        return try_counted(s, inv, e, now, d);
     if (question_answer(s, e->shape->question) == ANSWER_OPEN)
         verdict = ask(s, inv, e, true, now, d);
     if (verdict == PLACE_NOW)

@@ -122,6 +122,12 @@ struct reservation {
     size_t count, alloc, ordinal_alloc;
 };
 
+/* Counted cards that are kept for a job that waits. */
+struct planned {
+    int64_t from_us, until_us;
+    uint32_t cards;
+};
+
 struct sched {
     struct sched_policy policy;
     struct entries entries;
@@ -153,6 +159,8 @@ struct sched {
     bool holder_asked;  /* in this cycle */
     bool passed_over;   /* somebody did not fit in this cycle */
     struct reservation reservation;
+    struct planned *planned; /* in this cycle (counted.c) */
+    size_t planned_count, planned_alloc;
     struct entry *claim; /* others are stopped for it: it goes first; NULL: nobody */
     int64_t crossing_us; /* no running job passes a threshold of service before this */
     bool stock_taken;    /* what leaves and classes hold is that of now */
@@ -210,6 +218,14 @@ enum place_verdict ask_place(struct sched *s, const struct inventory *inv, struc
                              struct plan *ret_plan);
 /* As reserve_for, for who has just been told that it does not fit. */
 bool ask_reservation(struct sched *s, const struct inventory *inv, struct entry *e, struct now now);
+
+/* ---- backfill on counted cards (counted.c) ---- */
+
+/* How long so many may be used now, so that nothing planned starts later; 0: not at all. */
+int64_t counted_most_us(const struct sched *s, const struct bulk *b, uint32_t cards,
+                        int64_t now_us);
+/* Plans the first start of one that cannot start now, while the policy allows more of them. */
+void counted_plan(struct sched *s, const struct bulk *b, const struct entry *e, int64_t now_us);
 
 /* ---- who goes for whom (preempt.c) ---- */
 

@@ -53,6 +53,7 @@ void sched_free(struct sched *s)
     free(s->reservation.cards);
     free(s->reservation.ordinals);
     free(s->bans);
+    free(s->planned);
     free(s);
 }
 

@@ -82,10 +82,11 @@ struct sched_order {
 /* All weights 0: first come, first served over all accounts. */
 
 struct sched_policy {
-    int64_t half_life_us; /* of usage; 0: no decay */
-    int64_t advance_us;   /* what a running job counts for beyond what it has used */
-    int64_t mode_hold_us; /* an auto card changes its MIG mode only when idle this long */
-    bool strict;          /* nobody passes the first that does not fit */
+    int64_t half_life_us;  /* of usage; 0: no decay */
+    int64_t advance_us;    /* what a running job counts for beyond what it has used */
+    int64_t mode_hold_us;  /* an auto card changes its MIG mode only when idle this long */
+    uint32_t reservations; /* on counted cards: so many of the first that wait are never delayed */
+    bool strict;           /* nobody passes the first that does not fit */
     struct sched_order order;
     int64_t las_us[SCHED_LAS_MAX]; /* rising thresholds of attained service, card·µs */
     uint32_t las_count;
@@ -98,7 +99,7 @@ struct sched_policy {
     {                                                                                              \
         .half_life_us = 7 * CLOCK_DAY, .advance_us = CLOCK_MINUTE,                                 \
         .mode_hold_us = 10 * CLOCK_MINUTE, .order = { .share = 1, .age_max_us = 7 * CLOCK_DAY },   \
-        .las_us = { CLOCK_HOUR, 10 * CLOCK_HOUR }, .las_count = 2                                  \
+        .reservations = 8, .las_us = { CLOCK_HOUR, 10 * CLOCK_HOUR }, .las_count = 2               \
     }
 
 struct sched *sched_new(const struct sched_policy *policy);

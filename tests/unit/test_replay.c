@@ -136,6 +136,69 @@ static void figures_are_what_they_say(void **state)
     replayed_done(&r);
 }
 
+static void setup_bulk(struct replayed *r, uint32_t reservations, const char *text)
+{
+    struct bulk bulk = { .cards = 4, .free = 4 };
+    struct inventory inv = { .bulk = &bulk };
+    struct replay_policy p = { .sched = SCHED_POLICY_DEFAULT,
+                               .pooled = true,
+                               .inside = SCHED_FIFO };
+    p.sched.order.share = 0;
+    p.sched.reservations = reservations;
+    replay(r, text, &inv, &p);
+}
+
+/* 4 cards, 2 held until 10; A takes 3 for 10, B 4 for 5, C 1 for 30: one reservation, or many. */
+static void backfill_keeps_one_reservation_or_all(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "submitted,run,gpus,limit\n0,10,2,10\n0,10,3,10\n0,5,4,5\n0,30,1,30\n";
+    static const struct {
+        uint32_t reservations;
+        double a, b, c;
+    } rows[] = { { 0, 10, 30, 0 }, { 1, 10, 30, 0 }, { 2, 10, 20, 25 }, { 8, 10, 20, 25 } };
+    for (size_t i = 0; i < 4; i++) {
+        struct replayed r = { 0 };
+        setup_bulk(&r, rows[i].reservations, text);
+        assert_true(started_s(&r, 1) == rows[i].a);
+        assert_true(started_s(&r, 2) == rows[i].b);
+        assert_true(started_s(&r, 3) == rows[i].c);
+        replayed_done(&r);
+    }
+}
+
+/* 3 of 4 cards held until 120, ended at 60: what was measured on Slurm, without its delays. */
+static void a_long_job_does_not_delay_the_first_and_a_short_one_may(void **state)
+{
+    (void)state;
+    struct replayed r = { 0 };
+    setup_bulk(&r, 1, "submitted,run,gpus,limit\n0,60,3,120\n1,10,4,60\n2,60,1,60\n2,70,1,600\n");
+    assert_true(started_s(&r, 2) == 2);
+    assert_true(started_s(&r, 1) == 62);
+    assert_true(started_s(&r, 3) == 72);
+    replayed_done(&r);
+}
+
+/* However many wide ones wait: the search has no depth that they could use up. */
+static void a_small_job_starts_behind_any_number_of_wide_ones(void **state)
+{
+    (void)state;
+    static const size_t many[] = { 400, 600, 10000 };
+    for (size_t i = 0; i < 3; i++) {
+        AUTO(text) struct text t = TEXT_INIT;
+        struct replayed r = { 0 };
+        text_add(&t, "submitted,run,gpus,limit\n0,100,3,100\n");
+        for (size_t k = 0; k < many[i]; k++)
+            text_add(&t, "1,1,4,1\n");
+        text_add(&t, "2,50,1,50\n");
+        setup_bulk(&r, 8, t.buf);
+        assert_true(started_s(&r, many[i] + 1) == 2);
+        assert_true(started_s(&r, 1) == 100);
+        replayed_done(&r);
+    }
+}
+
 /* What was measured on this trace by others, within 2 %: the ground on which policies are compared. */
 static void philly_comes_out_as_measured(void **state)
 {
@@ -183,6 +246,9 @@ int main(void)
         cmocka_unit_test(a_limit_ends_a_job),
         cmocka_unit_test(what_no_card_can_serve_is_counted),
         cmocka_unit_test(figures_are_what_they_say),
+        cmocka_unit_test(backfill_keeps_one_reservation_or_all),
+        cmocka_unit_test(a_long_job_does_not_delay_the_first_and_a_short_one_may),
+        cmocka_unit_test(a_small_job_starts_behind_any_number_of_wide_ones),
         cmocka_unit_test(philly_comes_out_as_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
