@@ -117,15 +117,15 @@ struct attempt {
     int64_t placed_boot_us;
     int64_t started_boot_us, started_wall_us; /* 0: not yet */
     struct cut cut;                           /* of its slices */
-    bool launch;     /* after the commit: make the folder and start the supervisor */
-    bool stop;       /* after the commit: write the `stop` file */
-    bool remove;     /* after the commit: remove the folder; the attempt is over */
-    bool faulted;    /* a card of it failed under it: the time is not charged */
-    bool requeue;    /* it goes back to the queue once it is clear */
+    bool launch;            /* after the commit: make the folder and start the supervisor */
+    bool stop;              /* after the commit: write the `stop` file */
+    bool remove;            /* after the commit: remove the folder; the attempt is over */
+    bool faulted;           /* a card of it failed under it: the time is not charged */
+    bool requeue;           /* it goes back to the queue once it is clear */
     uint64_t preempted_for; /* the job for which it is stopped; 0: nobody's */
-    bool unlocked;   /* clocks that it may have locked were lifted */
-    bool asked;      /* and somebody asked for that */
-    bool unit_asked; /* the service manager was asked to start it, and has not answered */
+    bool unlocked;          /* clocks that it may have locked were lifted */
+    bool asked;             /* and somebody asked for that */
+    bool unit_asked;        /* the service manager was asked to start it, and has not answered */
     enum jobdir_stop stop_reason;
     struct attempt_samples samples; /* what was seen of it on its cards */
     uint64_t samples_peak_kept;     /* of these in the store */

@@ -457,8 +457,8 @@ int sched_admit(struct sched *s, const struct inventory *inv, const struct sched
     int64_t frees_us = INT64_MAX;
     sh.meters = meters;
     question_look(s, inv, &q);
-    struct excess x = meters_refuse(&sh, job->limit_us, job->tasks ? job->tasks : 1, now.boot_us,
-                                    &frees_us);
+    struct excess x =
+        meters_refuse(&sh, job->limit_us, job->tasks ? job->tasks : 1, now.boot_us, &frees_us);
     if (!x.meter)
         x = meters_never(&sh);
     return x.meter ? refuse(s, &x, frees_us, now, e) : 0;

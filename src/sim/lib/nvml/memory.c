@@ -26,8 +26,8 @@ static nvmlReturn_t ask_memory(nvmlDevice_t device, struct amounts *ret)
         return rc;
     auto_free struct sim_proc *procs = list;
     uint64_t usable = sim_memory_usable(v.board, &v.card, v.gi);
-    uint64_t used = sim_memory_used(procs, count, v.ordinal, v.gi) +
-                    ((uint64_t)v.card.leak_mib << 20);
+    uint64_t used =
+        sim_memory_used(procs, count, v.ordinal, v.gi) + ((uint64_t)v.card.leak_mib << 20);
     ret->reserved = v.is_mig ? 0 : (uint64_t)v.board->reserved_mib << 20;
     ret->total = usable + ret->reserved;
     ret->used = used < usable ? used : usable;
