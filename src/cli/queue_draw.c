@@ -97,6 +97,8 @@ static void add_where_or_why(struct text *t, const struct job_view *v, int64_t n
     }
     if (v->place.count) {
         place_add_text(t, &v->place);
+        if (v->state == JOB_RUNNING && v->reason)
+            text_addf(t, "; %s", v->reason);
         return;
     }
     if (v->expected_start_wall_us) {

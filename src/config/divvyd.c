@@ -42,6 +42,7 @@ void divvyd_config_init(struct divvyd_config *c)
         .default_mode = MODE_AUTO,
         .mode_hold_us = 10 * CLOCK_MINUTE,
         .prolog_time_us = CLOCK_MINUTE,
+        .idle = { .grace_us = 10 * CLOCK_MINUTE, .load_percent = 1, .cpu_percent = 5 },
         .event_time_us = CLOCK_MINUTE,
         .kill_wait_us = 30 * CLOCK_SECOND,
         .driver_timeout_us = 30 * CLOCK_SECOND,
@@ -64,6 +65,7 @@ void divvyd_config_done(struct divvyd_config *c)
     free(c->prolog);
     free(c->event_hook);
     free(c->epilog);
+    field_words_done(&c->idle.exempt);
     field_words_done(&c->maintenance.services);
     free(c->maintenance.command);
     for (size_t i = 0; i < c->card_count; i++)
@@ -192,6 +194,20 @@ static const struct field maintenance_fields[] = {
     { NULL },
 };
 
+static const struct field_choice then_words[] = {
+    { "warn", IDLE_WARN }, { "end", IDLE_END }, { "requeue", IDLE_REQUEUE }, { NULL }
+};
+
+static const struct field idle_fields[] = {
+    { "after", field_duration, offsetof(struct config_idle, after_us), .required = true },
+    { "grace", field_duration, offsetof(struct config_idle, grace_us) },
+    { "then", field_choice_word, offsetof(struct config_idle, then), .choices = then_words },
+    { "load", field_u32, offsetof(struct config_idle, load_percent), .max = 99 },
+    { "cpu", field_u32, offsetof(struct config_idle, cpu_percent), .max = 100 },
+    { "exempt", field_list_words, offsetof(struct config_idle, exempt) },
+    { NULL },
+};
+
 #define AT(member) offsetof(struct divvyd_config, member)
 static const struct field config_fields[] = {
     { "driver_root", field_path, AT(driver_root) },
@@ -203,6 +219,7 @@ static const struct field config_fields[] = {
     { "event_time", field_duration, AT(event_time_us) },
     { "epilog", field_path, AT(epilog) },
     { "prolog_time", field_duration, AT(prolog_time_us) },
+    { "idle", field_map, AT(idle), .sub = idle_fields },
     { "operators", field_string, AT(operators) },
     { "isolation", field_choice_word, AT(isolation), .choices = isolations },
     { "pam", read_either, AT(pam), .choices = switch_words },
@@ -251,6 +268,22 @@ static int check_times(const struct yaml_node *root, const struct divvyd_config 
     return 0;
 }
 
+static int check_idle(const struct yaml_node *root, const struct divvyd_config *c, struct err *e)
+{
+    const struct yaml_node *n = yaml_node_get(root, "idle");
+    if (!n || yaml_node_is_null(n))
+        return 0;
+    if (c->idle.after_us < CLOCK_SECOND)
+        return yaml_node_fail(yaml_node_get(n, "after"), e, "idle: after must be 1s or more");
+    for (size_t i = 0; i < c->idle.exempt.count; i++) {
+        const char *name = c->idle.exempt.words[i];
+        if (strcmp(name, QOS_DEFAULT) != 0 && !divvyd_config_qos(c, name))
+            return yaml_node_fail(yaml_node_get(n, "exempt"), e,
+                                  "exempt: there is no class '%.64s' in qos", name);
+    }
+    return 0;
+}
+
 static int read_root(const struct yaml_tree *t, struct divvyd_config *ret, struct err *e)
 {
     struct divvyd_config c;
@@ -258,6 +291,8 @@ static int read_root(const struct yaml_tree *t, struct divvyd_config *ret, struc
     int r = field_read_map(t->root, config_fields, &c, e);
     if (r >= 0)
         r = check_times(t->root, &c, e);
+    if (r >= 0)
+        r = check_idle(t->root, &c, e);
     if (r >= 0)
         r = shares_config_check(t->root, &c, e);
     if (r < 0) {

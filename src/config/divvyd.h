@@ -50,6 +50,18 @@ struct config_task_limits {
     uint32_t pids_max;
 };
 
+enum config_idle_then { IDLE_WARN = 0, IDLE_END, IDLE_REQUEUE };
+
+/* What follows when a job does nothing with what it holds; divvy.yaml's idle. */
+struct config_idle {
+    int64_t after_us;          /* idle so long: its owner is warned; 0: nothing follows */
+    int64_t grace_us;          /* from the warning to what follows; 10 min */
+    int then;                  /* enum config_idle_then */
+    uint32_t load_percent;     /* a card that is no busier does nothing; 1 */
+    uint32_t cpu_percent;      /* nor do processes that take less of one CPU; 5 */
+    struct field_words exempt; /* classes that are left alone */
+};
+
 /* What is done between two owners of a card; divvy.yaml's between_owners. */
 struct config_between {
     bool keep_settings; /* compute mode and clocks stay as the last one left them */
@@ -81,6 +93,7 @@ struct divvyd_config {
     char *operators;        /* Unix group that may do everything; default "divvy" */
     int isolation;          /* enum config_gate */
     struct config_between between;
+    struct config_idle idle;
     bool pam; /* a PAM session for each attempt; default off */
     struct config_task_limits task_limits;
     int launch;              /* enum config_launch */

@@ -301,6 +301,9 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
         v->pids = a->pids;
         v->cpus = a->cpus;
     }
+    auto_free char *idle = idle_words(j, clock_now().boot_us);
+    if (idle)
+        v->reason = keep(d, 7, idle);
     if (j->state == JOB_PENDING && explain)
         v->reason = waits_for(d, j, &v->expected_start_wall_us, 0);
 }

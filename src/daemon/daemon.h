@@ -18,6 +18,8 @@
  *     maintenance.c cards that an administrator has for a while
  *     keeps.c     layouts that cards keep, over reboots and driver reloads
  *     attempts.c  job folders, supervisors, exits
+ *     idle.c      whether what was handed out is used
+ *     idle_hold.c what follows when it is not
  *     hooks.c     the administrator's program that is told of events
  *     recover.c   what a restart finds that nobody expected
  *     units.c     supervisors started by the service manager
@@ -110,6 +112,15 @@ struct cut {
     struct job *job;  /* whose slices these are; NULL: an operator's, a layout */
 };
 
+/* Whether an attempt does nothing with what it holds, as far as this divvyd saw (idle_hold.c). */
+struct idle_hold {
+    int64_t since_boot_us;  /* idle at every look since then; 0: it is not, or nobody can say */
+    int64_t warned_boot_us; /* its owner was told; 0: not */
+    int64_t cpu_us;         /* at the last look; -1: not asked */
+    enum { IDLE_NO_PROCESS = 0, IDLE_NO_LOAD, IDLE_NO_CPU } how;
+    bool goes_back; /* when the time is up: back to the queue, not ended */
+};
+
 /* One attempt that is alive: from its place to its end. */
 struct attempt {
     uint32_t number;
@@ -144,6 +155,7 @@ struct attempt {
     int64_t looked_boot_us;            /* of the snapshot counted last; 0: none */
     int64_t used_boot_us;              /* when a process was last seen on it; 0: never */
     double seen_card_us, idle_card_us; /* model/ledger.h */
+    struct idle_hold idle;
 };
 
 /* What the jobs of one submission wait for together: a job, or the tasks of an array. */
@@ -312,6 +324,16 @@ void tidy_restored(struct daemon *d, int code, const struct driver_restore *what
 /* ---- idle.c ---- */
 /* Counts, for every running attempt, what it used of what it holds since the last snapshot. */
 void idle_look(struct daemon *d, struct now taken);
+
+/* ---- idle_hold.c ---- */
+/*
+ * A running job was looked at, the last time at `since_us`; `seen`: nothing was
+ * missed in between. Warns its owner, and ends or requeues it, as divvy.yaml's
+ * `idle` says. What was not seen is held against nobody: the clock begins anew.
+ */
+void idle_hold_look(struct job *j, int64_t since_us, int64_t until_us, bool seen);
+/* What its owner is warned of; NULL: nothing. The caller frees. */
+char *idle_words(const struct job *j, int64_t now_us);
 
 /* ---- ledger.c ---- */
 /* The attempt of `j` ended: it goes into the history and into the days it held something on. */

@@ -32,7 +32,7 @@ struct hooks {
     unsigned running, dropped;
 };
 
-static const char *const words[] = { "start", "end", "requeue", "fault" };
+static const char *const words[] = { "start", "end", "requeue", "fault", "idle" };
 
 /* ---- what is told ---- */
 

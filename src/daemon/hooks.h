@@ -14,7 +14,7 @@
 
 #include "daemon/daemon.h"
 
-enum hook_event { HOOK_START = 0, HOOK_END, HOOK_REQUEUE, HOOK_FAULT };
+enum hook_event { HOOK_START = 0, HOOK_END, HOOK_REQUEUE, HOOK_FAULT, HOOK_IDLE };
 
 /* Nothing where divvy.yaml names no program. */
 void hooks_open(struct daemon *d);

@@ -47,8 +47,10 @@ void idle_look(struct daemon *d, struct now taken)
         int64_t since = a->looked_boot_us ? a->looked_boot_us : a->started_boot_us;
         if (taken.boot_us <= since)
             continue;
+        bool seen = a->looked_boot_us && taken.boot_us - since <= GAP_US;
         if (taken.boot_us - since <= GAP_US)
             look_at(d, j, since, taken.boot_us);
         a->looked_boot_us = taken.boot_us;
+        idle_hold_look(j, since, taken.boot_us, seen);
     }
 }

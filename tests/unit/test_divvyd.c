@@ -62,6 +62,7 @@ static void what_is_written_is_taken(void **state)
                            "prolog_time: 20s\n"
                            "event_hook: /etc/divvy/event\n"
                            "event_time: 5s\n"
+                           "idle: {after: 30m, then: requeue, cpu: 3, exempt: normal}\n"
                            "default_time: 1h\n"
                            "max_time: 2d\n"
                            "accounts:\n"
@@ -94,6 +95,11 @@ static void what_is_written_is_taken(void **state)
     assert_int_equal(c.prolog_time_us, 20 * CLOCK_SECOND);
     assert_string_equal(c.event_hook, "/etc/divvy/event");
     assert_int_equal(c.event_time_us, 5 * CLOCK_SECOND);
+    assert_int_equal(c.idle.after_us, 30 * CLOCK_MINUTE);
+    assert_int_equal(c.idle.grace_us, 10 * CLOCK_MINUTE);
+    assert_int_equal(c.idle.then, IDLE_REQUEUE);
+    assert_int_equal(c.idle.cpu_percent, 3);
+    assert_string_equal(c.idle.exempt.words[0], "normal");
     assert_int_equal(c.max_time_us, 2 * CLOCK_DAY);
     assert_int_equal(c.account_count, 3);
     const struct config_account *nlp = divvyd_config_account(&c, "nlp");
