@@ -13,7 +13,8 @@
 
 #define UNIT_BYTES_MAX 65536
 
-static const char *const names[] = { "divvyd.service", "divvy-job@.service", "divvy.slice" };
+static const char *const names[] = { "divvyd.service", "divvy-job@.service", "divvy-layout.service",
+                                     "divvy.slice" };
 static const char *const dirs[] = { "/etc/systemd/system", "/run/systemd/system",
                                     "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
                                     "/lib/systemd/system" };

@@ -13,12 +13,12 @@ DIVVY = harness.PROGRAMS / "divvy"
 UNITS = harness.BUILD / "dist/systemd"
 
 
-def setup(root, *words, check=True):
+def set_up(root, *words, check=True):
     return harness.run(DIVVY, "setup", "--root", root, *words, check=check)
 
 
 def states(root, *words):
-    lines = json.loads(setup(root, "--json", *words).stdout)["lines"]
+    lines = json.loads(set_up(root, "--json", *words).stdout)["lines"]
     return {line["thing"].removeprefix(str(root)): line["state"] for line in lines}
 
 
@@ -26,7 +26,8 @@ def test_setup_makes_everything_once(tmp_path):
     first = states(tmp_path)
     assert first["/etc/divvy/divvy.yaml"] == "made"
     assert first["/etc/systemd/system/divvy-job@.service"] == "made"
-    assert (tmp_path / "etc/systemd/system/divvyd.service").is_file()
+    for unit in ("divvyd.service", "divvy-layout.service", "divvy.slice"):
+        assert (tmp_path / "etc/systemd/system" / unit).is_file()
     assert (tmp_path / "var/lib/divvy/jobs").stat().st_mode & 0o777 == 0o700
     text = (tmp_path / "etc/divvy/divvy.yaml").read_text()
     (tmp_path / "etc/divvy/divvy.yaml").write_text(text + "# mine\n")
@@ -42,13 +43,13 @@ def test_dry_run_makes_nothing(tmp_path):
 
 def test_groups_become_accounts(tmp_path):
     group = grp.getgrgid(os.getgid()).gr_name
-    setup(tmp_path, "--group", group)
+    set_up(tmp_path, "--group", group)
     assert f'"{group}": {{groups: ["{group}"], share: 1}}' in \
         (tmp_path / "etc/divvy/divvy.yaml").read_text()
 
 
 def test_a_group_that_is_not_there_is_refused_before_anything_is_made(tmp_path):
-    said = setup(tmp_path, "--group", "nobody-has-this", check=False)
+    said = set_up(tmp_path, "--group", "nobody-has-this", check=False)
     assert said.returncode == 4
     assert "no Unix group 'nobody-has-this'" in said.stderr
     assert list(tmp_path.iterdir()) == []
@@ -58,7 +59,7 @@ def test_a_file_of_the_administrator_is_left_alone_and_what_it_lacks_is_told(tmp
     (tmp_path / "etc/divvy").mkdir(parents=True)
     (tmp_path / "etc/divvy/divvy.yaml").write_text("accounts:\n  a: {users: [x]}\n")
     group = grp.getgrgid(os.getgid()).gr_name
-    assert f"no account for {group}" in setup(tmp_path, "--group", group).stdout
+    assert f"no account for {group}" in set_up(tmp_path, "--group", group).stdout
 
 
 @pytest.mark.root
@@ -90,7 +91,7 @@ def units(tmp_path):
         pytest.skip("systemd-analyze is not here")
     for unit in UNITS.iterdir():
         if unit.suffix in (".service", ".slice"):
-            text = re.sub(r"^(ExecStart=)\S*/(divvyd|divvy-supervise)", rf"\1{harness.PROGRAMS}/\2",
+            text = re.sub(r"^(ExecStart=)\S*/(divvyd|divvy-supervise|divvy)\b", rf"\1{harness.PROGRAMS}/\2",
                           unit.read_text(), flags=re.M)
             (tmp_path / unit.name).write_text(re.sub(r"^Documentation=.*\n", "", text, flags=re.M))
     return tmp_path
