@@ -225,8 +225,11 @@ int cgroup_root_check(const struct cgroup_host *h, const char *root, struct err 
 void cgroup_root_hold(const struct cgroup_host *h, const char *root)
 {
     AUTO(cgroup) struct cgroup held = CGROUP_INIT;
-    if (root[0] == '/' && locate(h, root, "held", &held, NULL) == 0)
-        (void)control_mkdirs(held.paths[control_tracking(&held)], NULL);
+    if (root[0] != '/' || locate(h, root, "held", &held, NULL) < 0)
+        return;
+    for (int i = 0; i < CGROUP_HIERARCHIES; i++)
+        if (held.paths[i])
+            (void)control_mkdirs(held.paths[i], NULL);
 }
 
 void cgroup_root_release(const struct cgroup_host *h, const char *root)

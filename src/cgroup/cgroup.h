@@ -9,6 +9,7 @@
  * The tree of an attempt, below a configured root in every hierarchy used:
  *
  *     ROOT/ID.ATTEMPT/payload/task-N     one task: its limits and its gate
+ *     ROOT/ID.ATTEMPT/task-N             its limits in a v1 hierarchy that does not track it
  *     ROOT/ID.ATTEMPT/supervisor         divvy-supervise itself, with "self" only
  *
  * ROOT is a path below the hierarchy's mount ("/divvy"), or "self": the cgroup
@@ -17,8 +18,9 @@
  * processes or controllers for its children. Elsewhere it stays where it is: a
  * move costs about 10 ms on an idle machine (the kernel waits for readers),
  * being born in a cgroup costs nothing. v1 hierarchies are only used for what
- * is asked of them, since each is entered by such a move. Invariant: a limit counts as enforced only after the kernel took
- * it; what has no controller is reported, never claimed.
+ * is asked of them, and entered by a thread, which is cheap. Invariant: a limit
+ * counts as enforced only after the kernel took it; what has no controller is
+ * reported, never claimed.
  *
  *     struct cgroup_host host;
  *     cgroup_host_detect(NULL, NULL, &host);
@@ -82,8 +84,8 @@ char *cgroup_root_for(const char *divvy_root);
 int cgroup_root_check(const struct cgroup_host *h, const char *root, struct err *e);
 
 /*
- * Keeps `root` in being while no attempt is in it, by an empty cgroup `held`,
- * so that an attempt on an idle machine need not make and remove it. release
+ * Keeps `root` in being while no attempt is in it, by an empty cgroup `held` in
+ * each hierarchy, so that an attempt on an idle machine need not make and remove it. release
  * takes that away, and `root` too when nothing else is in it. Both may be
  * called at any time, also by another process than the one that held it.
  * Nothing is lost when holding fails, and "self" needs none.

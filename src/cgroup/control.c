@@ -65,11 +65,6 @@ char *control_payload(const struct cgroup *c, enum cgroup_hierarchy h)
     return text_fmt("%s/payload", c->paths[h]);
 }
 
-char *control_task(const struct cgroup *c, enum cgroup_hierarchy h, unsigned task)
-{
-    return text_fmt("%s/payload/task-%u", c->paths[h], task);
-}
-
 int control_mkdirs(const char *path, struct err *e)
 {
     if (mkdir(path, 0755) == 0 || errno == EEXIST)
@@ -90,6 +85,13 @@ enum cgroup_hierarchy control_tracking(const struct cgroup *c)
         if (c->paths[order[i]])
             return order[i];
     return CGROUP_CPUSET;
+}
+
+char *control_task(const struct cgroup *c, enum cgroup_hierarchy h, unsigned task)
+{
+    /* A v1 hierarchy that only limits needs nothing around its tasks: each level costs. */
+    const char *around = h == control_tracking(c) ? "/payload" : "";
+    return text_fmt("%s%s/task-%u", c->paths[h], around, task);
 }
 
 static int each_pid_here(const char *dir, control_pid_fn each, void *user)

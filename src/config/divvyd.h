@@ -36,7 +36,7 @@ enum config_launch {
 
 /* A limit of a task that asked for none of its own. */
 enum config_limit {
-    TASK_LIMIT_AUTO = 0, /* as TASK_LIMIT_SHARE where it costs nothing: on cgroup v2 */
+    TASK_LIMIT_AUTO = 0, /* as TASK_LIMIT_SHARE */
     TASK_LIMIT_SHARE,    /* in proportion to its part of a card; CPUs: those near its card */
     TASK_LIMIT_NONE,
 };

@@ -112,13 +112,6 @@ static uint64_t cpus_to_share(void)
     return sched_getaffinity(0, sizeof ours, &ours) < 0 ? 0 : (uint64_t)CPU_COUNT(&ours);
 }
 
-/* Each v1 controller is a tree more to make, enter and remove: there only where that is wanted. */
-static bool wants(const struct daemon *d, int limit)
-{
-    return limit == TASK_LIMIT_SHARE ||
-           (limit == TASK_LIMIT_AUTO && d->cgroup_host.kind == CGROUP_V2);
-}
-
 static uint64_t at_least(uint64_t n, uint64_t least)
 {
     return n < least ? least : n;
@@ -131,13 +124,13 @@ static void fill_shares(struct daemon *d, struct jobdir_limits *l, uint32_t task
     const struct config_task_limits *c = &d->config.task_limits;
     uint64_t memory = share_of(memory_to_share(), part_ppm(p, task, true), cards_here(d));
     uint64_t milli = share_of(cpus_to_share() * 1000, part_ppm(p, task, false), cards_here(d));
-    if (memory && !l->mem_bytes && wants(d, c->memory))
+    if (memory && !l->mem_bytes && c->memory != TASK_LIMIT_NONE)
         l->mem_bytes = at_least(memory, LEAST_BYTES);
-    if (milli && !l->cpu_milli && wants(d, c->cpu))
+    if (milli && !l->cpu_milli && c->cpu != TASK_LIMIT_NONE)
         l->cpu_milli = (uint32_t)at_least(milli, 1000);
-    if (!l->cpus && wants(d, c->cpuset))
+    if (!l->cpus && c->cpuset != TASK_LIMIT_NONE)
         l->cpus = cpus_near(d, p, task, l->cpu_milli);
-    if (wants(d, c->pids))
+    if (c->pids != TASK_LIMIT_NONE)
         l->pids = c->pids_max;
 }
 

@@ -112,6 +112,21 @@ def test_a_task_is_limited_by_its_share(box, machine, out):
 
 
 @pytest.mark.root
+def test_its_share_is_the_default_and_none_takes_it_away(box, machine, out):
+    divvy = limited(box, "{}")
+    _, seen = running(divvy, out, "--slice", "1g.10gb")
+    if not {"memory", "cpu", "pids"} <= set(seen["enforced"]):
+        pytest.skip(f"only {seen['enforced']} can be limited here")
+    assert seen["cpu_milli"] == max(1000, int(1000 * len(os.sched_getaffinity(0)) / 7 / 2))
+    assert seen["pids"] == 16384
+    assert seen["mem_bytes"] >= 1 << 30
+    divvy.stop()
+    divvy = limited(box, "{memory: none, cpu: none, cpuset: none, pids: none}")
+    _, seen = running(divvy, out, "--slice", "1g.10gb")
+    assert (seen["mem_bytes"], seen["cpu_milli"], seen["enforced"]) == (None, None, [])
+
+
+@pytest.mark.root
 def test_what_is_asked_for_goes_before_the_share(box, machine, out):
     divvy = limited(box, "{memory: share, cpu: share}")
     _, seen = running(divvy, out, "--slice", "1g.10gb", "--mem", "300M", "--cpus", "0.5")

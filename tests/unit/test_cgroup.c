@@ -186,10 +186,10 @@ static void only_what_the_kernel_took_counts_as_enforced(void **state)
     struct cgroup_limits all = { .mem_bytes = 1 << 20, .cpu_milli = 500, .pids = 10, .cpus = "0" };
     /* The directories appear, their files do not: a kernel without these controllers. */
     assert_int_equal(cgroup_limit(&c, 0, &all, NULL), 0);
-    assert_true(exists("memory/divvy/41.1/payload/task-0"));
-    put("memory/divvy/41.1/payload/task-0/memory.limit_in_bytes", "");
+    assert_true(exists("memory/divvy/41.1/task-0"));
+    put("memory/divvy/41.1/task-0/memory.limit_in_bytes", "");
     assert_int_equal(cgroup_limit(&c, 0, &all, NULL), CGROUP_ENFORCES_MEMORY);
-    auto_free char *limit = get("memory/divvy/41.1/payload/task-0/memory.limit_in_bytes");
+    auto_free char *limit = get("memory/divvy/41.1/task-0/memory.limit_in_bytes");
     assert_string_equal(limit, "1048576");
     struct cgroup_limits none = { .mem_bytes = 0 };
     assert_int_equal(cgroup_limit(&c, 0, &none, NULL), 0);
@@ -217,6 +217,24 @@ static void v2_limits_go_to_the_unified_files(void **state)
     assert_string_equal(group, "1");
 }
 
+static void a_root_that_is_held_stays_in_each_hierarchy(void **state)
+{
+    (void)state;
+    AUTO(cgroup_host) struct cgroup_host h = fake_hybrid();
+    cgroup_root_hold(&h, "/divvy");
+    AUTO(cgroup) struct cgroup c = CGROUP_INIT;
+    assert_int_equal(cgroup_create(&h, "/divvy", "41.1", 1, &c, NULL), 0);
+    struct cgroup_limits l = { .mem_bytes = 1 << 20 };
+    assert_int_equal(cgroup_limit(&c, 0, &l, NULL), 0); /* makes the memory directory */
+    assert_int_equal(cgroup_remove(&c, NULL), 0);
+    assert_false(exists("memory/divvy/41.1"));
+    assert_true(exists("memory/divvy/held"));
+    assert_true(exists("unified/divvy/held"));
+    cgroup_root_release(&h, "/divvy");
+    assert_false(exists("memory/divvy"));
+    assert_false(exists("unified/divvy"));
+}
+
 static void usage_is_read_where_there_is_something(void **state)
 {
     (void)state;
@@ -230,8 +248,8 @@ static void usage_is_read_where_there_is_something(void **state)
     put("unified/divvy/41.1/payload/task-0/cpu.stat", "usage_usec 1234\nuser_usec 1000\n");
     struct cgroup_limits l = { .mem_bytes = 1 << 20 };
     assert_int_equal(cgroup_limit(&c, 0, &l, NULL), 0); /* makes the memory directory */
-    put("memory/divvy/41.1/payload/task-0/memory.max_usage_in_bytes", "777\n");
-    put("memory/divvy/41.1/payload/task-0/memory.oom_control",
+    put("memory/divvy/41.1/task-0/memory.max_usage_in_bytes", "777\n");
+    put("memory/divvy/41.1/task-0/memory.oom_control",
         "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
     cgroup_usage(&c, 0, &u);
     assert_int_equal(u.cpu_us, 1234);
@@ -253,6 +271,7 @@ int main(void)
         WITH_HOST(roots_and_names_are_checked),
         WITH_HOST(only_what_the_kernel_took_counts_as_enforced),
         WITH_HOST(v2_limits_go_to_the_unified_files),
+        WITH_HOST(a_root_that_is_held_stays_in_each_hierarchy),
         WITH_HOST(usage_is_read_where_there_is_something),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
