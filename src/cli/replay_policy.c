@@ -34,6 +34,8 @@ static void set_policy(struct variant *v)
                                     .age = c->order.age,
                                     .size = c->order.size,
                                     .age_max_us = c->order.age_max_us };
+    p.keep_ppm = c->keep.part_ppm;
+    p.keep_for_us = c->keep.for_us;
     p.las_count = (uint32_t)c->las_count;
     for (size_t i = 0; i < c->las_count && i < SCHED_LAS_MAX; i++)
         p.las_us[i] = c->las_us[i];

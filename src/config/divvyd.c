@@ -208,6 +208,22 @@ static const struct field idle_fields[] = {
     { NULL },
 };
 
+static int read_part(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    (void)f;
+    double part;
+    if (yaml_node_double(n, 0, 1, &part, NULL) < 0 || part < 0.001 || part > 0.999)
+        return yaml_node_fail(n, e, "part must be between 0 and 1, like 0.1 for a tenth");
+    *(uint32_t *)place = (uint32_t)(part * PPM + 0.5);
+    return 0;
+}
+
+static const struct field keep_fields[] = {
+    { "part", read_part, offsetof(struct config_keep, part_ppm), .required = true },
+    { "for", field_duration, offsetof(struct config_keep, for_us), .required = true },
+    { NULL },
+};
+
 #define AT(member) offsetof(struct divvyd_config, member)
 static const struct field config_fields[] = {
     { "driver_root", field_path, AT(driver_root) },
@@ -220,6 +236,7 @@ static const struct field config_fields[] = {
     { "epilog", field_path, AT(epilog) },
     { "prolog_time", field_duration, AT(prolog_time_us) },
     { "idle", field_map, AT(idle), .sub = idle_fields },
+    { "keep", field_map, AT(keep), .sub = keep_fields },
     { "operators", field_string, AT(operators) },
     { "isolation", field_choice_word, AT(isolation), .choices = isolations },
     { "pam", read_either, AT(pam), .choices = switch_words },

@@ -62,6 +62,12 @@ struct config_idle {
     struct field_words exempt; /* classes that are left alone */
 };
 
+/* A part of all cards, kept for jobs that are attached or short; divvy.yaml's keep. */
+struct config_keep {
+    uint32_t part_ppm; /* 0: none */
+    int64_t for_us;    /* short: of at most this time limit */
+};
+
 /* What is done between two owners of a card; divvy.yaml's between_owners. */
 struct config_between {
     bool keep_settings; /* compute mode and clocks stay as the last one left them */
@@ -94,6 +100,7 @@ struct divvyd_config {
     int isolation;          /* enum config_gate */
     struct config_between between;
     struct config_idle idle;
+    struct config_keep keep;
     bool pam; /* a PAM session for each attempt; default off */
     struct config_task_limits task_limits;
     int launch;              /* enum config_launch */

@@ -107,7 +107,8 @@ static int check_shares(struct daemon *d, const struct api_caller *who, const st
                              .qos = s->qos,
                              .request = &s->request,
                              .limit_us = s->limit_us,
-                             .submit_us = now.boot_us };
+                             .submit_us = now.boot_us,
+                             .attached = s->attached };
     return sched_admit(d->sched, &d->inventory, &job, now, e);
 }
 
@@ -184,6 +185,7 @@ static int enter_job(struct daemon *d, const struct api_caller *who, const struc
         return r;
     struct job_row row = { .id = *ret_id,
                            .hold = s->hold ? JOB_HOLD_USER : JOB_HOLD_NONE,
+                           .attached = s->attached,
                            .begin_wall_us = s->begin_wall_us,
                            .deadline_wall_us = s->deadline_wall_us,
                            .uid = who->uid,

@@ -45,7 +45,7 @@ static int64_t since_submit(const struct job *j)
     return us > 0 ? us : 0;
 }
 
-static void queue_job(struct daemon *d, const struct job *j)
+static void queue_job(struct daemon *d, const struct job *j, bool attached)
 {
     struct sched_job s = { .id = j->id,
                            .uid = j->uid,
@@ -55,7 +55,8 @@ static void queue_job(struct daemon *d, const struct job *j)
                            .request = &j->request,
                            .limit_us = j->limit_us,
                            .submit_us = clock_now().boot_us - since_submit(j),
-                           .attained_card_us = j->charged_card_us };
+                           .attained_card_us = j->charged_card_us,
+                           .attached = attached };
     sched_add(d->sched, &s);
 }
 
@@ -84,7 +85,7 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row)
     if (row->reason && row->reason[0])
         j->reason = text_dup(row->reason);
     map_put(&d->jobs, j->id, j);
-    queue_job(d, j);
+    queue_job(d, j, row->attached);
     waits_join(j, row->array_id);
     return j;
 }
@@ -128,6 +129,8 @@ static struct sched_policy policy_of(const struct divvyd_config *c)
                                     .age = c->order.age,
                                     .size = c->order.size,
                                     .age_max_us = c->order.age_max_us };
+    p.keep_ppm = c->keep.part_ppm;
+    p.keep_for_us = c->keep.for_us;
     p.las_count = (uint32_t)c->las_count;
     for (size_t i = 0; i < c->las_count && i < SCHED_LAS_MAX; i++)
         p.las_us[i] = c->las_us[i];

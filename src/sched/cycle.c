@@ -218,6 +218,7 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
 {
     struct sched_decision d;
     reserve_look(s, inv);
+    keep_look(s, inv, false);
     if (claim_starts(s, inv, now, &d) || holder_starts(s, inv, now, &d)) {
         *ret = d;
         return 1;

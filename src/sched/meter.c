@@ -49,6 +49,30 @@ static struct meter *user_meter(struct fence *f, uid_t uid, const char *user)
     return m;
 }
 
+void keep_init(struct sched *s)
+{
+    AUTO(text) struct text name = TEXT_INIT;
+    text_add(&name, "everything over ");
+    text_add_limit(&name, s->policy.keep_for_us);
+    text_add(&name, " (the rest is kept for shorter and attached jobs)");
+    fence_init(&s->keep, name.buf);
+}
+
+static bool takes_jobs(const struct inventory_card *c, bool all)
+{
+    return c->pool == POOL_QUEUE && (all || (c->card.health == CARD_OK && !c->quarantined));
+}
+
+void keep_look(struct sched *s, const struct inventory *inv, bool all)
+{
+    uint64_t cards = inv->bulk ? inv->bulk->cards : 0;
+    if (!s->policy.keep_ppm)
+        return;
+    for (size_t i = 0; i < inv->card_count; i++)
+        cards += takes_jobs(&inv->cards[i], all);
+    s->keep.all.compute_ppm = s->keep.all.mem_ppm = cards * (PPM - s->policy.keep_ppm);
+}
+
 struct found {
     struct meter **meters;
     uint32_t count;
@@ -69,15 +93,23 @@ static void find_in(struct found *found, struct fence *f, uid_t uid, const char 
         add(found, user_meter(f, uid, user));
 }
 
-struct meter **meters_find(struct sched *s, struct account *a, struct class *c, uid_t uid,
-                           const char *user, uint32_t *ret_count)
+static bool is_long(const struct sched *s, const struct sched_job *job)
+{
+    return s->policy.keep_ppm && !job->attached &&
+           (job->limit_us <= 0 || job->limit_us > s->policy.keep_for_us);
+}
+
+struct meter **meters_find(struct sched *s, struct account *a, struct class *c,
+                           const struct sched_job *job, uint32_t *ret_count)
 {
     struct found found = { .meters = NULL };
     for (; a; a = a->parent)
-        find_in(&found, &a->fence, uid, user);
+        find_in(&found, &a->fence, job->uid, job->user);
     if (c)
-        find_in(&found, &c->fence, uid, user);
-    find_in(&found, &s->fence, uid, user);
+        find_in(&found, &c->fence, job->uid, job->user);
+    find_in(&found, &s->fence, job->uid, job->user);
+    if (is_long(s, job)) /* the last: what else stops a job is told first */
+        add(&found, &s->keep.meter);
     *ret_count = found.count;
     return found.meters;
 }

@@ -20,6 +20,7 @@ struct sched;
 struct shape;
 struct account;
 struct class;
+struct sched_job;
 
 struct meter {
     const struct limits *limits; /* of the fence */
@@ -39,6 +40,10 @@ struct fence {
 
 void fence_init(struct fence *f, const char *name);
 void fence_done(struct fence *f);
+/* The fence around all that is neither short nor attached, as the policy has it. */
+void keep_init(struct sched *s);
+/* Measures it by the cards there are; by `all`, those too that take nothing at the moment. */
+void keep_look(struct sched *s, const struct inventory *inv, bool all);
 /* Before anything counts against it. */
 void fence_set(struct fence *f, const struct limits *all, const struct limits *each_user);
 
@@ -51,8 +56,8 @@ struct excess {
 };
 
 /* The meters of a user's jobs; account and class may be NULL. The list is the caller's. */
-struct meter **meters_find(struct sched *s, struct account *a, struct class *c, uid_t uid,
-                           const char *user, uint32_t *ret_count);
+struct meter **meters_find(struct sched *s, struct account *a, struct class *c,
+                           const struct sched_job *job, uint32_t *ret_count);
 /* Do any of these limits tell users apart? */
 bool meters_by_user(const struct sched *s, const struct account *a, const struct class *c);
 /* Would a job of this shape go over a limit wherever it was placed? By its question's need. */

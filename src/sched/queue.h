@@ -139,6 +139,7 @@ struct sched {
     struct class **classes; /* the first is the one of jobs that name none */
     size_t class_count, class_alloc;
     struct fence fence;         /* of the whole server */
+    struct fence keep;          /* around all that is neither short nor attached */
     struct fairtree_node *tree; /* accounts, parents first, then leaves */
     size_t tree_alloc;
     bool tree_stale; /* somebody came, or got another weight or parent */

@@ -15,6 +15,7 @@ struct sched *sched_new(const struct sched_policy *policy)
     s->policy = *policy;
     s->crossing_us = INT64_MAX;
     fence_init(&s->fence, "this server");
+    keep_init(s);
     (void)class_get(s, QOS_DEFAULT); /* the first */
     return s;
 }
@@ -38,6 +39,7 @@ void sched_free(struct sched *s)
     for (size_t i = 0; i < s->class_count; i++)
         class_free(s->classes[i]);
     fence_done(&s->fence);
+    fence_done(&s->keep);
     for (struct question *q = s->questions, *next; q; q = next) {
         next = q->next;
         free(q);
@@ -61,7 +63,10 @@ void sched_set_policy(struct sched *s, const struct sched_policy *policy, struct
 {
     for (size_t i = 0; i < s->leaf_count; i++)
         leaf_settle(s, s->leaves[i], now.boot_us); /* the past, by the old half-life */
+    struct sched_policy old = s->policy;
     s->policy = *policy;
+    s->policy.keep_ppm = old.keep_ppm; /* shapes know whether it concerns them */
+    s->policy.keep_for_us = old.keep_for_us;
 }
 
 /* ---- shapes ---------------------------------------------------------------- */
@@ -126,7 +131,7 @@ static struct shape *shape_get(struct sched *s, struct leaf *l, const struct sch
 {
     struct class *c = class_get(s, job->qos && *job->qos ? job->qos : QOS_DEFAULT);
     uint32_t count;
-    auto_free struct meter **meters = meters_find(s, l->account, c, job->uid, job->user, &count);
+    auto_free struct meter **meters = meters_find(s, l->account, c, job, &count);
     for (struct shape *sh = l->shapes; sh; sh = sh->next)
         if (shape_same(sh, job->request, c, meters, count))
             return sh;
@@ -432,7 +437,6 @@ static int refuse(struct sched *s, const struct excess *x, int64_t frees_us, str
 {
     AUTO(text) struct text t = TEXT_INIT;
     excess_add(&t, x);
-    (void)s; /* who gives way is told of waits alone */
     if (x->kind == LIMIT_SUBMITS) {
         text_add(&t, "; the next one in ");
         text_add_limit(&t, frees_us - now.boot_us + CLOCK_SECOND);
@@ -442,6 +446,10 @@ static int refuse(struct sched *s, const struct excess *x, int64_t frees_us, str
         text_add(&t, " at most; say how long it needs with --time");
     } else {
         text_add(&t, ": it could never start");
+        if (x->meter == &s->keep.meter) {
+            text_add(&t, " but as one of those, with --time of at most ");
+            text_add_limit(&t, s->policy.keep_for_us);
+        }
     }
     return err_set(e, -EDQUOT, "%s", t.buf);
 }
@@ -453,10 +461,11 @@ int sched_admit(struct sched *s, const struct inventory *inv, const struct sched
     struct shape sh = { .question = &q };
     struct account *a = map_get_name(&s->accounts_by_name, job->account);
     struct class *c = class_find(s, job->qos && *job->qos ? job->qos : QOS_DEFAULT);
-    auto_free struct meter **meters = meters_find(s, a, c, job->uid, job->user, &sh.meter_count);
+    auto_free struct meter **meters = meters_find(s, a, c, job, &sh.meter_count);
     int64_t frees_us = INT64_MAX;
     sh.meters = meters;
     question_look(s, inv, &q);
+    keep_look(s, inv, true);
     struct excess x =
         meters_refuse(&sh, job->limit_us, job->tasks ? job->tasks : 1, now.boot_us, &frees_us);
     if (!x.meter)

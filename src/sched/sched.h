@@ -90,6 +90,8 @@ struct sched_policy {
     struct sched_order order;
     int64_t las_us[SCHED_LAS_MAX]; /* rising thresholds of attained service, card·µs */
     uint32_t las_count;
+    uint32_t keep_ppm;   /* this part of all cards is kept for short and attached jobs */
+    int64_t keep_for_us; /* short: of at most this limit. Both are fixed by sched_new. */
     bool preempt_las;    /* inside an account with SCHED_LAS: who had more goes for who had less */
     bool preempt_shares; /* between accounts: jobs of a larger share go for a smaller one */
 };
@@ -195,6 +197,7 @@ struct sched_job {
     int64_t limit_us;              /* 0: none */
     int64_t submit_us;             /* boot time; its age and the submit rate count from then */
     double attained_card_us;       /* service of attempts that are over */
+    bool attached;                 /* somebody sits before it: see keep_ppm */
     uint32_t tasks;                /* of sched_admit: handed in together; 0: one */
 };
 

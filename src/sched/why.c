@@ -335,6 +335,8 @@ static bool limited(struct sched *s, const struct inventory *inv, const struct e
     }
     if (over.meter)
         explain_limit(s, &over, now, x);
+    if (over.meter == &s->keep.meter && ask(s, inv, e, true, now, NULL) == PLACE_NOW)
+        x->short_limit_us = s->policy.keep_for_us;
     return over.meter;
 }
 
@@ -346,6 +348,7 @@ void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, st
     if (!e)
         return;
     reserve_look(s, inv);
+    keep_look(s, inv, false);
     find_turn(s, inv, e, now, ret);
     ret->reserved_for = s->reservation.entry ? s->reservation.entry->id : 0;
     if (e->state == ENTRY_RUNNING)

@@ -69,6 +69,7 @@ struct job_row {
     const char *reason;     /* why it waits, or why it ended so; "" */
     int64_t submit_wall_us, begin_wall_us, deadline_wall_us, ended_wall_us; /* 0: not */
     enum job_hold hold;
+    bool attached;           /* a `divvy run` */
     bool requeue;            /* while ENDING: to be started again */
     uint64_t array_id;       /* of the array's first task; 0: no array */
     uint32_t array_index;    /* with array_id */

@@ -88,6 +88,7 @@ static const char version_1[] =
     " begin_wall_us INTEGER NOT NULL DEFAULT 0,"
     " deadline_wall_us INTEGER NOT NULL DEFAULT 0,"
     " hold TEXT NOT NULL DEFAULT '',"
+    " attached INTEGER NOT NULL DEFAULT 0," /* 1: a `divvy run` */
     " requeue INTEGER NOT NULL DEFAULT 0," /* 1: it is ending to be started again */
     " array_id INTEGER,"                   /* of its first task; NULL: no array */
     " array_index INTEGER,"

@@ -167,3 +167,26 @@ def test_the_history_tells_the_class(start):
     job = submit(divvy, BOB, "--gpus", "1", "--qos", "urgent", command=("true",))
     divvy.wait(job)
     assert [past["qos"] for past in divvy.json("history")["jobs"]] == ["urgent"]
+
+
+def test_a_part_is_kept_for_short_and_interactive_jobs(start):
+    divvy = start("keep: {part: 0.5, for: 10m}\n")
+    long = submit(divvy, ALICE, "--gpus", "1", "--time", "1h")
+    divvy.wait_state(long, "running")
+    second = submit(divvy, BOB, "--gpus", "1", "--time", "1h", command=("true",))
+    why = divvy.json("why", second)
+    assert "everything over 10m (the rest is kept for shorter and attached jobs) may have the " \
+        "compute of 1 cards at a time, has 1, and this asks for 1" in why["summary"]
+    assert any("--time of at most 10m" in way for way in why["sooner"])
+    short = submit(divvy, BOB, "--gpus", "1", "--time", "10m", command=("true",))
+    assert divvy.wait(short)["state"] == "completed"
+    seen = divvy.run("run", "--gpus", "1", "--", "sh", "-c", "echo $DIVVY_JOB_ID")
+    assert seen.stdout.strip().isdigit(), "who sits before it does not wait"
+    refused = divvy.run("submit", "--gpus", "2", "--time", "1h", "--", "true", check=False)
+    assert "it could never start but as one of those, with --time of at most 10m" in refused.stderr
+    divvy.kill()
+    divvy.start()
+    harness.until(lambda: divvy.json("status")["cards_queue"] == 2, "both cards are seen")
+    assert "everything over 10m" in divvy.json("why", second)["summary"]
+    divvy.run("cancel", long)
+    assert divvy.wait(second)["state"] == "completed"

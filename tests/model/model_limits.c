@@ -31,9 +31,10 @@ struct guard {
 
 struct job {
     bool runs, over;
+    bool is_long; /* and so it leaves alone what is kept for others */
     int account, user, class;
     struct place place;
-    int64_t ends_us;
+    int64_t limit_us, ends_us;
 };
 
 struct world {
@@ -44,6 +45,7 @@ struct world {
     size_t guard_count;
     struct job jobs[JOBS + 1];
     uint64_t last, refused, waited;
+    uint64_t keep_ppm;
 };
 
 static const char *const account_names[ACCOUNTS] = { "lab", "nlp", "vision", "guests", "sims" };
@@ -156,8 +158,20 @@ static void check_guard(const struct world *w, const struct guard *g, int user)
         assert_true(slices[k] <= g->limits.slices[k].max);
 }
 
+static void check_keep(const struct world *w)
+{
+    uint64_t compute = 0, mem = 0, most = w->inv.card_count * (PPM - w->keep_ppm);
+    for (uint64_t id = 1; id <= w->last; id++) {
+        const struct job *j = &w->jobs[id];
+        compute += j->runs && j->is_long ? charge_compute_ppm(&j->place) : 0;
+        mem += j->runs && j->is_long ? charge_mem_ppm(&j->place) : 0;
+    }
+    assert_true(!w->keep_ppm || (compute <= most && mem <= most));
+}
+
 static void check_limits(const struct world *w)
 {
+    check_keep(w);
     for (size_t i = 0; i < w->guard_count; i++)
         for (int user = 0; user < (w->guards[i].by_user ? USERS : 1); user++)
             check_guard(w, &w->guards[i], user);
@@ -170,12 +184,13 @@ static void cycle(struct world *w, struct dice *d)
     sched_cycle(w->queue, w->now);
     while (sched_next(w->queue, &w->inv, w->now, &s) > 0) {
         struct job *j = &w->jobs[s.job_id];
-        const char *wrong = server_apply(&w->inv, &s, 2 * CLOCK_HOUR, w->now);
+        const char *wrong = server_apply(&w->inv, &s, j->limit_us, w->now);
         if (wrong)
             fail_msg("job %d %s", (int)s.job_id, wrong);
         assert_false(j->runs || j->over);
         j->runs = true;
-        j->ends_us = w->now.boot_us + (1 + (int64_t)dice_below(d, 120)) * CLOCK_MINUTE;
+        uint64_t minutes = (uint64_t)(j->limit_us / CLOCK_MINUTE);
+        j->ends_us = w->now.boot_us + (1 + (int64_t)dice_below(d, minutes)) * CLOCK_MINUTE;
         place_copy(&s.place, &j->place);
         sched_start(w->queue, s.job_id, &s.place, charge_dominant_ppm(&s.place), w->now.boot_us);
         check_limits(w);
@@ -204,15 +219,18 @@ static void submit(struct world *w, struct dice *d)
     struct job *j = &w->jobs[w->last + 1];
     *j = (struct job){ .account = (int)dice_below(d, ACCOUNTS),
                        .user = (int)dice_below(d, USERS),
-                       .class = (int)dice_below(d, CLASSES) };
+                       .class = (int)dice_below(d, CLASSES),
+                       .limit_us = (dice_bool(d) ? 30 : 120) * CLOCK_MINUTE };
     struct sched_job s = { .id = w->last + 1,
                            .uid = (uid_t)(1000 + j->user),
                            .user = users[j->user],
                            .account = account_names[j->account],
                            .qos = class_names[j->class],
                            .request = &r,
-                           .limit_us = 2 * CLOCK_HOUR,
+                           .limit_us = j->limit_us,
+                           .attached = dice_below(d, 4) == 0,
                            .submit_us = w->now.boot_us };
+    j->is_long = !s.attached && j->limit_us > CLOCK_HOUR;
     struct place_rules rules = { .mode_hold_us = 0 };
     if (place_possible(&w->inv, &r, &rules, NULL) == PLACE_NEVER ||
         sched_admit(w->queue, &w->inv, &s, w->now, NULL) < 0) {
@@ -270,6 +288,9 @@ static uint64_t run(uint64_t seed)
     assert_non_null(w);
     policy.mode_hold_us = 0;
     policy.order.age = dice_bool(&d) ? 0 : 0.5;
+    w->keep_ppm = dice_bool(&d) ? 0 : 50000 + dice_below(&d, 450000);
+    policy.keep_ppm = (uint32_t)w->keep_ppm;
+    policy.keep_for_us = CLOCK_HOUR;
     w->queue = sched_new(&policy);
     w->now = (struct now){ .boot_us = CLOCK_DAY, .wall_us = 100 * CLOCK_DAY };
     for (int i = 0; i < 4; i++)
@@ -340,6 +361,7 @@ static void who_used_least_waits_for_two_jobs_at_most(void **state)
                                   .account = "newcomers",
                                   .request = &r,
                                   .limit_us = CLOCK_HOUR };
+        w->jobs[late.id].limit_us = late.limit_us;
         int64_t since = w->now.boot_us;
         sched_add(w->queue, &late);
         cycle(w, &d);

@@ -62,6 +62,7 @@ static void what_is_written_is_taken(void **state)
                            "prolog_time: 20s\n"
                            "event_hook: /etc/divvy/event\n"
                            "event_time: 5s\n"
+                           "keep: {part: 0.125, for: 1h}\n"
                            "idle: {after: 30m, then: requeue, cpu: 3, exempt: normal}\n"
                            "default_time: 1h\n"
                            "max_time: 2d\n"
@@ -100,6 +101,8 @@ static void what_is_written_is_taken(void **state)
     assert_int_equal(c.idle.then, IDLE_REQUEUE);
     assert_int_equal(c.idle.cpu_percent, 3);
     assert_string_equal(c.idle.exempt.words[0], "normal");
+    assert_int_equal(c.keep.part_ppm, 125000);
+    assert_int_equal(c.keep.for_us, CLOCK_HOUR);
     assert_int_equal(c.max_time_us, 2 * CLOCK_DAY);
     assert_int_equal(c.account_count, 3);
     const struct config_account *nlp = divvyd_config_account(&c, "nlp");
@@ -139,6 +142,9 @@ static void bad_values_are_refused_at_their_place(void **state)
                                  "90s, 45m, 2h30m or 1:30:00");
     refused("default_time: 3h\nmax_time: 2h\n",
             "divvy.yaml:1:15: default_time is longer than max_time");
+    refused("keep: {part: 0.1}\n", "divvy.yaml:1:7: for is missing");
+    refused("keep: {part: 2, for: 1h}\n",
+            "divvy.yaml:1:14: part must be between 0 and 1, like 0.1 for a tenth");
     refused("accounts: [nlp]\n", "divvy.yaml:1:11: accounts must be a map of names, not a list");
     refused(
         "cards:\n  gpu0: {pool: queue}\n",

@@ -528,6 +528,42 @@ static void what_could_never_start_is_refused(void **state)
     assert_int_equal(admit("guests", CAROL, ask_cards(4), 0, &e), 0);
 }
 
+static void a_part_is_kept_for_short_and_attached_jobs(void **state)
+{
+    (void)state;
+    struct err e = ERR_INIT;
+    struct request r = ask_cards(1);
+    sched_free(queue);
+    policy.keep_ppm = 300000; /* 4 cards: 2.8 for all others */
+    policy.keep_for_us = 30 * CLOCK_MINUTE;
+    queue = sched_new(&policy);
+    for (uint64_t id = 1; id <= 5; id++)
+        submit(id, "lab", ALICE, ask_cards(1));
+    cycle();
+    assert_starts(1, 2);
+    assert_int_equal(why(3).why, WHY_LIMIT);
+    assert_non_null(strstr(why(3).text, "everything over 30m (the rest is kept for shorter and "
+                                        "attached jobs) may have the compute of 2.8 cards at a "
+                                        "time, has 2, and this asks for 1"));
+    assert_int_equal(why(3).short_limit_us, 30 * CLOCK_MINUTE);
+    struct sched_job quick = job(6, "lab", BOB, &r), run = job(7, "lab", BOB, &r);
+    quick.limit_us = 30 * CLOCK_MINUTE;
+    run.limit_us = 0;
+    run.attached = true;
+    sched_add(queue, &quick);
+    sched_add(queue, &run);
+    cycle();
+    assert_starts(6, 7);
+    assert_int_equal(why(3).short_limit_us, 0); /* no card is left */
+    end(1);
+    cycle();
+    assert_starts(3);
+    assert_int_equal(admit("lab", ALICE, ask_cards(3), CLOCK_HOUR, &e), -EDQUOT);
+    assert_non_null(strstr(e.text, "asks for 3: it could never start but as one of those, with "
+                                   "--time of at most 30m"));
+    assert_int_equal(admit("lab", ALICE, ask_cards(3), 30 * CLOCK_MINUTE, &e), 0);
+}
+
 static void jobs_are_handed_in_no_faster_than_allowed(void **state)
 {
     (void)state;
@@ -572,6 +608,7 @@ int main(void)
         SHARE_TEST(every_kind_of_limit_is_waited_for),
         SHARE_TEST(users_and_classes_have_limits_of_their_own),
         SHARE_TEST(what_could_never_start_is_refused),
+        SHARE_TEST(a_part_is_kept_for_short_and_attached_jobs),
         SHARE_TEST(jobs_are_handed_in_no_faster_than_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
