@@ -569,7 +569,12 @@ int attempt_remove_files(struct daemon *d, uint64_t job_id, uint32_t attempt, st
 {
     auto_free char *attach = attach_path(d, job_id, attempt);
     (void)unlink(attach); /* of a supervisor that was killed; mostly there is none */
-    return jobdir_remove(d->paths.jobs, job_id, attempt, e);
+    char *gone = NULL;
+    int r = jobdir_put_away(d->paths.jobs, job_id, attempt, &gone, e);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    bin_add(&d->bin, gone);
+    return 0;
 }
 
 static void forget(struct job *j)
@@ -632,12 +637,7 @@ static int sweep_one(void *user, uint64_t job_id, uint32_t attempt, struct err *
 static void sweep_garbage(void *user, const char *name)
 {
     struct daemon *d = user;
-    struct err e = ERR_INIT;
-    int r = jobdir_remove_leftover(d->paths.jobs, name, &e);
-    if (r == -EINVAL)
-        log_line(LOG_WARN, "%s and is left alone", e.text);
-    else if (r < 0)
-        log_line(LOG_WARN, "%s", e.text);
+    bin_add(&d->bin, text_dup(name));
 }
 
 void attempts_sweep(struct daemon *d)

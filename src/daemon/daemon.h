@@ -20,6 +20,7 @@
  *     attempts.c  job folders, supervisors, exits
  *     idle.c      whether what was handed out is used
  *     idle_hold.c what follows when it is not
+ *     bin.c       folders that are over
  *     hooks.c     the administrator's program that is told of events
  *     recover.c   what a restart finds that nobody expected
  *     units.c     supervisors started by the service manager
@@ -47,6 +48,7 @@
 #include "base/map.h"
 #include "cgroup/gate.h"
 #include "config/divvyd.h"
+#include "daemon/bin.h"
 #include "daemon/children.h"
 #include "jobdir/jobdir.h"
 #include "model/array.h"
@@ -226,6 +228,7 @@ struct daemon {
     struct api *api;
     struct sched *sched;
     struct hooks *hooks; /* NULL: nobody is told of events */
+    struct bin bin;      /* folders to be removed */
     struct units *units; /* NULL: supervisors are started by divvyd itself */
     struct children children;
     char **child_options;

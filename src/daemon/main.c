@@ -451,6 +451,8 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
     if (r == 0)
         r = turn_open(d, e);
     if (r == 0)
+        r = bin_open(&d->bin, d->event, d->paths.jobs, e);
+    if (r == 0)
         attempts_sweep(d);
     KILLPOINT(SWEPT);
     return r;
@@ -471,6 +473,7 @@ static void daemon_close(struct daemon *d)
         api_close(d->api);
     answers_forget(d);
     store_close(d->store);
+    bin_close(&d->bin);
     sd_event_source **sources[] = { &d->turn,       &d->api_io,  &d->api_timer, &d->wake_timer,
                                     &d->look_timer, &d->sigterm, &d->sigint };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)

@@ -259,19 +259,37 @@ int jobdir_stop(int dir, enum jobdir_stop reason, struct err *e)
     return publish(dir, "stop", j, NULL, e);
 }
 
-int jobdir_remove(const char *jobs, uint64_t job_id, uint32_t attempt, struct err *e)
+int jobdir_put_away(const char *jobs, uint64_t job_id, uint32_t attempt, char **ret_name,
+                    struct err *e)
 {
     auto_close int parent = -1;
     int r = open_jobs(jobs, &parent, e);
     if (r < 0)
         return r;
     auto_free char *path = jobdir_path(jobs, job_id, attempt);
-    auto_free char *gone = text_fmt(TEMPORARY "gone-%s", path + strlen(jobs) + 1);
-    /* Under another name first: a folder that lost only `started` would look new. */
-    if (renameat(parent, path + strlen(jobs) + 1, parent, gone) < 0 && errno != ENOENT)
+    const char *name = path + strlen(jobs) + 1;
+    auto_free char *gone = text_fmt(TEMPORARY "gone-%s", name);
+    r = renameat(parent, name, parent, gone);
+    if (r < 0 && (errno == ENOTEMPTY || errno == EEXIST)) { /* one that was made anew */
+        r = file_remove_tree(parent, gone, e);
+        if (r < 0)
+            return r;
+        r = renameat(parent, name, parent, gone);
+    }
+    if (r < 0)
         return err_sys(e, "cannot rename %s", path);
     KILLPOINT(FOLDER_RENAMED);
-    return file_remove_tree(parent, gone, e);
+    *ret_name = take_ptr(gone);
+    return 0;
+}
+
+int jobdir_remove(const char *jobs, uint64_t job_id, uint32_t attempt, struct err *e)
+{
+    auto_free char *gone = NULL;
+    int r = jobdir_put_away(jobs, job_id, attempt, &gone, e);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    return jobdir_remove_leftover(jobs, gone, e);
 }
 
 int jobdir_remove_leftover(const char *jobs, const char *name, struct err *e)

@@ -20,7 +20,7 @@
  *     jobdir_create(jobs, &spec, e);         // then start the supervisor
  *     jobdir_open(jobs, 41, 1, &dir, e);
  *     switch (jobdir_state(dir, e)) { case JOBDIR_ENDED: jobdir_read_exit(dir, &end, e); … }
- *     jobdir_remove(jobs, 41, 1, e);         // after the store has committed the end
+ *     jobdir_put_away(jobs, 41, 1, &gone, e); // after the store has committed the end
  *
  * To be told: inotify IN_MOVED_TO on the folder names `started` and `exit`;
  * a supervisor that dies closes `spec.json` (IN_CLOSE_WRITE).
@@ -214,7 +214,16 @@ int jobdir_write_exit(int dir, const struct jobdir_exit *x, struct err *e);
 int jobdir_stop(int dir, enum jobdir_stop reason, struct err *e);
 const char *jobdir_stop_word(enum jobdir_stop reason);
 
-/* Removes the folder and all in it; one that is not there is no error. */
+/*
+ * Takes the folder's name away, so that it is no attempt any more: a folder
+ * that lost only `started` would look new. What is left has the name
+ * *ret_name below `jobs` (the caller frees it) for jobdir_remove_leftover, when
+ * there is time. -ENOENT: there is no such folder.
+ */
+int jobdir_put_away(const char *jobs, uint64_t job_id, uint32_t attempt, char **ret_name,
+                    struct err *e);
+
+/* The same, and removes it with all in it; one that is not there is no error. */
 int jobdir_remove(const char *jobs, uint64_t job_id, uint32_t attempt, struct err *e);
 
 /*
@@ -229,7 +238,7 @@ int jobdir_scan(const char *jobs, jobdir_each_fn each, jobdir_garbage_fn garbage
                 struct err *e);
 
 /*
- * Removes what a jobdir_create or jobdir_remove that was killed left under this
+ * Removes what a jobdir_put_away, or a jobdir_create that was killed, left under this
  * name. -EINVAL: it is no such thing, and is left alone. Only for who alone
  * makes and removes folders there, as the holder of the store's lock does.
  */

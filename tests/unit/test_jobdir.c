@@ -288,6 +288,29 @@ static void removing_is_done_once_and_may_be_repeated(void **state)
     assert_int_equal(mkdir(jobs, 0700), 0);
 }
 
+static void a_folder_put_away_is_no_attempt(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) { /* one that was made anew takes the place of the first */
+        auto_free char *gone = NULL;
+        int again = -1;
+        close(make_folder());
+        assert_int_equal(jobdir_put_away(jobs, 41, 2, &gone, NULL), 0);
+        assert_string_equal(gone, ".new-gone-41.2");
+        assert_int_equal(jobdir_open(jobs, 41, 2, &again, NULL), -ENOENT);
+        struct seen seen = { 0, 0 };
+        assert_int_equal(jobdir_scan(jobs, count_attempt, count_garbage, &seen, NULL), 0);
+        assert_int_equal(seen.attempts, 0);
+        assert_int_equal(seen.garbage, 1);
+    }
+    char *none = NULL;
+    assert_int_equal(jobdir_put_away(jobs, 41, 2, &none, NULL), -ENOENT);
+    assert_null(none);
+    assert_int_equal(jobdir_remove_leftover(jobs, ".new-gone-41.2", NULL), 0);
+    assert_int_equal(rmdir(jobs), 0); /* nothing is left in it */
+    assert_int_equal(mkdir(jobs, 0700), 0);
+}
+
 static void only_leftovers_are_removed_as_such(void **state)
 {
     (void)state;
@@ -332,6 +355,7 @@ int main(void)
         WITH_JOBS(scan_tells_attempts_from_garbage),
         WITH_JOBS(only_leftovers_are_removed_as_such),
         WITH_JOBS(removing_is_done_once_and_may_be_repeated),
+        WITH_JOBS(a_folder_put_away_is_no_attempt),
         cmocka_unit_test(process_is_told_from_another_with_its_pid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
