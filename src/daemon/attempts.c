@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,35 +129,6 @@ void attempt_watch(struct job *j)
     watch_folder(j, path);
 }
 
-extern char **environ;
-
-/* The supervisor must outlive this process: a session of its own, nothing inherited. */
-static int spawn_supervisor(struct daemon *d, const char *folder, struct err *e)
-{
-    pid_t pid;
-    posix_spawnattr_t attr;
-    posix_spawn_file_actions_t files;
-    sigset_t none, defaults;
-    char *const argv[] = { d->paths.supervisor, (char *)folder, NULL };
-    (void)sigemptyset(&none);    /* cannot fail */
-    (void)sigfillset(&defaults); /* cannot fail */
-    (void)posix_spawnattr_init(&attr);
-    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    (void)posix_spawnattr_setsigmask(&attr, &none);
-    (void)posix_spawnattr_setsigdefault(&attr, &defaults);
-    (void)posix_spawn_file_actions_init(&files);
-    (void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    /* Standard error is ours until it has a log of its own: one that cannot run is heard. */
-    (void)posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-    int r = posix_spawn(&pid, d->paths.supervisor, &files, &attr, argv, environ);
-    (void)posix_spawn_file_actions_destroy(&files);
-    (void)posix_spawnattr_destroy(&attr);
-    if (r)
-        return err_set(e, -r, "cannot start %s: %s", d->paths.supervisor, strerror(r));
-    return 0;
-}
-
 static int launch(struct job *j, struct err *e)
 {
     struct daemon *d = j->daemon;
@@ -179,7 +149,7 @@ static int launch(struct job *j, struct err *e)
     if (d->units)
         units_start(j);
     else
-        r = spawn_supervisor(d, folder, e);
+        r = launcher_start(d, folder, e);
     KILLPOINT(SUPERVISOR_MADE);
     return r;
 }

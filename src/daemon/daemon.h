@@ -21,6 +21,7 @@
  *     idle.c      whether what was handed out is used
  *     idle_hold.c what follows when it is not
  *     bin.c       folders that are over
+ *     launcher.c  how supervisors are started
  *     hooks.c     the administrator's program that is told of events
  *     recover.c   what a restart finds that nobody expected
  *     units.c     supervisors started by the service manager
@@ -50,6 +51,7 @@
 #include "config/divvyd.h"
 #include "daemon/bin.h"
 #include "daemon/children.h"
+#include "daemon/launcher.h"
 #include "jobdir/jobdir.h"
 #include "model/array.h"
 #include "sched/sched.h"
