@@ -58,6 +58,8 @@
     X(WATCH_LOOK)        /* about to take a snapshot */                                            \
     X(WATCH_TOLD)        /* half of it was sent */                                                 \
     /* divvy-supervise */                                                                          \
+    X(LAUNCHER_ASKED)    /* has the folder's name; no supervisor */                                \
+    X(LAUNCHER_FORKED)   /* and the supervisor lives */                                            \
     X(SUPERVISE_LOCKED)  /* has the lock, read nothing */                                          \
     X(SUPERVISE_TREE)    /* cgroup and gate are there, no task */                                  \
     X(SUPERVISE_HELD)    /* the tasks are there and wait; `started` is not written */              \

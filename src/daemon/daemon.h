@@ -231,6 +231,7 @@ struct daemon {
     struct sched *sched;
     struct hooks *hooks; /* NULL: nobody is told of events */
     struct bin bin;      /* folders to be removed */
+    struct launcher launcher;
     struct units *units; /* NULL: supervisors are started by divvyd itself */
     struct children children;
     char **child_options;

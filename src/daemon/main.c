@@ -474,6 +474,7 @@ static void daemon_close(struct daemon *d)
     answers_forget(d);
     store_close(d->store);
     bin_close(&d->bin);
+    launcher_close(&d->launcher);
     sd_event_source **sources[] = { &d->turn,       &d->api_io,  &d->api_timer, &d->wake_timer,
                                     &d->look_timer, &d->sigterm, &d->sigint };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
@@ -504,6 +505,7 @@ int main(int argc, char **argv)
     if (a.child)
         return child_main(&a);
     struct daemon *d = mem_new(sizeof *d);
+    d->launcher.fd = -1;
     int status = EXIT_FAILURE;
     if (daemon_open(d, &a, &e) < 0) {
         log_line(LOG_ERROR, "%s", e.text);

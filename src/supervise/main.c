@@ -2,7 +2,7 @@
  * divvy-supervise DIR: the parent of one attempt.
  *
  * DIR is the attempt's folder (jobdir.h). Started by divvyd, or by the service
- * manager; never by hand. Ends with 0 when `exit` was written, 3 when another
+ * manager; never by hand. `--launcher JOBS`: launcher.h. Ends with 0 when `exit` was written, 3 when another
  * supervisor has, or had, this attempt, 1 for any other failure.
  */
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 #include "base/killpoint.h"
 #include "base/log.h"
 #include "supervise/attempt.h"
+#include "supervise/launcher.h"
 
 #define EXIT_TAKEN 3
 
@@ -105,6 +106,29 @@ static int supervise(int dir, struct err *e)
     return attempt_run(dir, &spec, e);
 }
 
+static int run(int at, const char *path)
+{
+    auto_close int dir = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct err e = ERR_INIT;
+    int r = dir < 0 ? err_sys(&e, "cannot open %s", path) : supervise(dir, &e);
+    if (r == 0)
+        return 0;
+    log_line(LOG_ERROR, "%s: %s", path, e.text);
+    return r == -EBUSY || r == -EALREADY ? EXIT_TAKEN : 1;
+}
+
+static int launch(char **argv)
+{
+    auto_close int jobs = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct err e = ERR_INIT;
+    char name[32]; /* of a folder */
+    int r = jobs < 0 ? err_sys(&e, "cannot open %s", argv[2])
+                     : launcher_run(argv, name, sizeof name, &e);
+    if (r < 0)
+        log_line(LOG_ERROR, "%s", e.text);
+    return r > 0 ? run(jobs, name) : r < 0;
+}
+
 int main(int argc, char **argv)
 {
     log_init("divvy-supervise", LOG_NOTE);
@@ -112,16 +136,11 @@ int main(int argc, char **argv)
         return fputs(usage, stdout) < 0;
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return printf("divvy-supervise %s\n", DIVVY_VERSION) < 0;
-    if (argc != 2 || argv[1][0] == '-') {
+    bool launcher = argc == 3 && strcmp(argv[1], "--launcher") == 0;
+    if (!launcher && (argc != 2 || argv[1][0] == '-')) {
         (void)fputs(usage, stderr); /* nowhere else to say it */
         return 2;
     }
     (void)syscall(SYS_close_range, 3u, ~0u, 0u); /* what a caller left open is not ours to keep */
-    auto_close int dir = open(argv[1], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct err e = ERR_INIT;
-    int r = dir < 0 ? err_sys(&e, "cannot open %s", argv[1]) : supervise(dir, &e);
-    if (r == 0)
-        return 0;
-    log_line(LOG_ERROR, "%s: %s", argv[1], e.text);
-    return r == -EBUSY || r == -EALREADY ? EXIT_TAKEN : 1;
+    return launcher ? launch(argv) : run(AT_FDCWD, argv[1]);
 }

@@ -224,7 +224,7 @@ def nobody_holds_a_card(w):
 @check
 def only_the_daemon_runs(w):
     daemon = w.divvy.daemon.pid
-    expected = {"divvyd", "divvyd-watch", "divvyd-act"}
+    expected = {"divvyd", "divvyd-watch", "divvyd-act", "divvy-launcher"}
     seen = []
     for pid in w.divvy.processes():
         try:

@@ -19,7 +19,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent),
 import harness  # noqa: E402
 from kill_world import World, comm  # noqa: E402
 
-KILLED = ("divvyd", "divvyd-watch", "divvyd-act", "divvy-supervise")
+KILLED = ("divvyd", "divvyd-watch", "divvyd-act", "divvy-launcher", "divvy-supervise")
 REQUESTS = (["--slice", "1g.10gb"], ["--slice", "2g.20gb"], ["--slice", "3g.40gb"],
             ["--slice", "7g.80gb"], ["--gpus", "1"], ["--gpus", "2"], ["--gpu-mem", "18G"],
             ["--slice", "1g.10gb:2"], [])
