@@ -233,6 +233,18 @@ static int read_preempt(const struct yaml_node *n, const struct field *f, void *
     return 0;
 }
 
+static int read_grace(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
+{
+    int64_t us;
+    int r = field_duration(n, f, &us, e);
+    if (r < 0)
+        return r;
+    if (us > QOS_GRACE_MAX_US)
+        return yaml_node_fail(n, e, "grace: others wait for its cards meanwhile; 1d at most");
+    *(int64_t *)place = us;
+    return 0;
+}
+
 static int read_factor(const struct yaml_node *n, const struct field *f, void *place, struct err *e)
 {
     (void)f;
@@ -247,7 +259,7 @@ static const struct field qos_fields[] = {
     { "user_limits", shares_read_limits, AT(user_limits) },
     { "preempts", read_strv, AT(preempts) },
     { "preempt", read_preempt, 0 },
-    { "grace", field_duration, AT(grace_us) },
+    { "grace", read_grace, AT(grace_us) },
     { "accounts", read_strv, AT(accounts) },
     { "groups", read_strv, AT(groups) },
     { "users", read_strv, AT(users) },

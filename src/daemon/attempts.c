@@ -453,8 +453,8 @@ static void take_unstarted(struct job *j, int dir)
                           .ended_wall_us = now.wall_us };
     auto_close int lock = -1;
     /* A supervisor on its way here reads `stop` once it has the lock. */
-    if (dir >= 0 &&
-        (jobdir_stop(dir, JOBDIR_STOP_CANCEL, NULL) < 0 || jobdir_claim(dir, &lock, NULL) < 0))
+    if (dir >= 0 && (jobdir_stop(dir, JOBDIR_STOP_CANCEL, NULL, NULL) < 0 ||
+                     jobdir_claim(dir, &lock, NULL) < 0))
         return; /* it has it already, and tells the end itself */
     take_exit(j, &x, JOB_EV_EXITED);
 }
@@ -524,11 +524,12 @@ static void write_stop(struct job *j)
 {
     struct err e = ERR_INIT;
     auto_close int dir = -1;
+    struct jobdir_notice notice = preempt_notice(j);
     j->attempt->stop = false;
     KILLPOINT(STOP);
     int r = jobdir_open(j->daemon->paths.jobs, j->id, j->attempt->number, &dir, &e);
     if (r == 0)
-        r = jobdir_stop(dir, j->attempt->stop_reason, &e);
+        r = jobdir_stop(dir, j->attempt->stop_reason, &notice, &e);
     KILLPOINT(STOP_WRITTEN);
     if (r < 0 && r != -ENOENT)
         log_line(LOG_ERROR, "job %" PRIu64 " cannot be told to end: %s", j->id, e.text);

@@ -416,6 +416,8 @@ void op_act(void *ctx, struct api_request *req, const struct api_caller *who, ui
 void preempt_for_others(struct daemon *d, struct now now);
 /* It has just become ready to start: not so, if it was to be stopped meanwhile. */
 void preempt_ready(struct job *j);
+/* What it is told before TERM, if it is stopped for another and its class wants that. */
+struct jobdir_notice preempt_notice(const struct job *j);
 
 /* ---- cuts.c ---- */
 /* Every open one in turn; begin with *i 0, NULL ends. */

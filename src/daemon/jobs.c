@@ -292,6 +292,9 @@ static bool cancel_requeue(struct job *j, const char *reason)
     }
     set_reason(j, reason);
     j->attempt->requeue = false;
+    j->attempt->stop = true; /* what time it was given is over */
+    j->attempt->stop_reason = JOBDIR_STOP_CANCEL;
+    turn_todo(d, j);
     return true;
 }
 

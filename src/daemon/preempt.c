@@ -4,6 +4,16 @@
 #include <inttypes.h>
 #include <string.h>
 
+_Static_assert(QOS_GRACE_MAX_US <= JOBDIR_GRACE_MAX_US, "a supervisor takes what a class may say");
+
+struct jobdir_notice preempt_notice(const struct job *j)
+{
+    const struct qos *q = divvyd_config_qos(&j->daemon->config, j->qos);
+    if (!q || q->preempt != PREEMPT_SIGNAL || j->attempt->stop_reason != JOBDIR_STOP_PREEMPT)
+        return (struct jobdir_notice){ .signal = 0 };
+    return (struct jobdir_notice){ .signal = q->signal, .grace_us = q->grace_us };
+}
+
 /* How jobs of its class go; what no class says is not pushed out at all. */
 static int way_of(const struct job *j)
 {

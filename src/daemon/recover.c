@@ -106,7 +106,7 @@ static void tell_to_end(struct daemon *d, int dir, uint64_t job_id, uint32_t att
     log_line(LOG_WARN,
              "an attempt %" PRIu64 ".%u runs that the store knows nothing of; it is told to end",
              job_id, attempt);
-    (void)jobdir_stop(dir, JOBDIR_STOP_CANCEL, NULL); /* swept again at the next start */
+    (void)jobdir_stop(dir, JOBDIR_STOP_CANCEL, NULL, NULL); /* swept again at the next start */
     ARRAY_ROOM(d->strays, d->stray_alloc, d->stray_count + 1);
     d->strays[d->stray_count++] = (struct stray){ job_id, attempt };
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -227,10 +228,22 @@ int jobdir_read_exit(int dir, struct jobdir_exit *ret, struct err *e)
     return r < 0 ? r : jobdir_exit_from_json(j, ret, e);
 }
 
-enum jobdir_stop jobdir_read_stop(int dir)
+/* Half a notice, or a senseless one, is none. */
+static void read_notice(json_t *j, struct jobdir_notice *ret)
+{
+    json_int_t signal = json_integer_value(json_object_get(j, "signal"));
+    json_int_t grace = json_integer_value(json_object_get(j, "grace_us"));
+    *ret = (struct jobdir_notice){ .signal = 0 };
+    if (signal > 0 && signal < NSIG && grace >= 0 && grace <= JOBDIR_GRACE_MAX_US)
+        *ret = (struct jobdir_notice){ .signal = (int)signal, .grace_us = grace };
+}
+
+enum jobdir_stop jobdir_read_stop(int dir, struct jobdir_notice *ret)
 {
     auto_json json_t *j = NULL;
     int r = read_json(dir, "stop", &j, NULL);
+    if (ret)
+        read_notice(r == 0 ? j : NULL, ret);
     if (r == -ENOENT)
         return JOBDIR_STOP_NONE;
     const char *word = r == 0 ? json_string_value(json_object_get(j, "reason")) : NULL;
@@ -251,11 +264,15 @@ int jobdir_write_exit(int dir, const struct jobdir_exit *x, struct err *e)
     return publish_synced(dir, "exit", jobdir_exit_to_json(x), !has(dir, "started"), e);
 }
 
-int jobdir_stop(int dir, enum jobdir_stop reason, struct err *e)
+int jobdir_stop(int dir, enum jobdir_stop reason, const struct jobdir_notice *n, struct err *e)
 {
     json_t *j = json_object();
     json_put_u64(j, "v", JOBDIR_VERSION);
     json_put_text(j, "reason", stop_words[reason]);
+    if (n && n->signal) {
+        json_put_u64(j, "signal", (uint64_t)n->signal);
+        json_put_i64(j, "grace_us", n->grace_us);
+    }
     return publish(dir, "stop", j, NULL, e);
 }
 

@@ -10,7 +10,8 @@
  *     stop       by divvyd: end it, and why. The supervisor watches for it
  *     exit       by the supervisor, when nothing of the attempt runs any more
  *
- * Invariants. Each file appears whole, by rename, and is written once. An
+ * Invariants. Each file appears whole, by rename, and is written once; a `stop`
+ * that leaves time may be followed by one that does not. An
  * attempt that has `started` is never started again. `exit` is the truth about
  * the end; the attach socket and inotify are only hints. Starting a supervisor
  * is idempotent: the second one finds the lock taken, or `started`, and ends.
@@ -148,6 +149,14 @@ enum jobdir_stop {
     JOBDIR_STOP_OUTSIDE, /* never in the file: a signal to the supervisor, as a shutdown sends it */
 };
 
+#define JOBDIR_GRACE_MAX_US CLOCK_DAY
+
+/* What a job gets before TERM, to write down how far it is. */
+struct jobdir_notice {
+    int signal;       /* 0: none, TERM comes at once */
+    int64_t grace_us; /* until TERM; 0 to JOBDIR_GRACE_MAX_US */
+};
+
 /* ---- the folder --------------------------------------------------------- */
 
 enum jobdir_state {
@@ -200,18 +209,21 @@ int jobdir_claim(int dir, int *ret_lock, struct err *e);
 int jobdir_read_spec(int dir, struct jobdir_spec *ret, struct err *e);
 int jobdir_read_started(int dir, struct jobdir_started *ret, struct err *e);
 int jobdir_read_exit(int dir, struct jobdir_exit *ret, struct err *e);
-/* JOBDIR_STOP_NONE when there is none; what cannot be read counts as CANCEL. */
-enum jobdir_stop jobdir_read_stop(int dir);
+/*
+ * JOBDIR_STOP_NONE when there is none; what cannot be read counts as CANCEL, and
+ * a notice that cannot be read as none. `ret` may be NULL.
+ */
+enum jobdir_stop jobdir_read_stop(int dir, struct jobdir_notice *ret);
 
 /*
  * Writers. `started` and `exit` are on disk when they return, with the folder
  * and its entry in `jobs`: written, renamed, then synced, so that the whole of
  * it is one commit of the file system's journal. jobdir_stop is not synced:
- * the store knows that a stop was asked and asks again.
+ * the store knows that a stop was asked and asks again. `n` may be NULL: none.
  */
 int jobdir_write_started(int dir, const struct jobdir_started *s, struct err *e);
 int jobdir_write_exit(int dir, const struct jobdir_exit *x, struct err *e);
-int jobdir_stop(int dir, enum jobdir_stop reason, struct err *e);
+int jobdir_stop(int dir, enum jobdir_stop reason, const struct jobdir_notice *n, struct err *e);
 const char *jobdir_stop_word(enum jobdir_stop reason);
 
 /*

@@ -18,6 +18,7 @@
 #define QOS_NAME_MAX 32u /* bytes */
 #define QOS_MAX 64u      /* classes */
 #define QOS_DEFAULT "normal"
+#define QOS_GRACE_MAX_US CLOCK_DAY
 
 /* How a job of this class goes when another needs its place. */
 enum qos_preempt {
@@ -36,7 +37,7 @@ struct qos {
     char **preempts;           /* names of classes; NULL: none */
     int preempt;               /* enum qos_preempt */
     int signal;                /* PREEMPT_SIGNAL */
-    int64_t grace_us;          /* between the first signal and the end of patience */
+    int64_t grace_us;          /* between that signal and SIGTERM; to QOS_GRACE_MAX_US */
     /* Who may use it: members of any of these; all NULL: everybody. */
     char **accounts, **groups, **users;
 };

@@ -75,9 +75,48 @@ void attempt_begin_end(struct attempt *a, enum jobdir_stop why, int first_signal
     attempt_tick(a, a->next_us);
 }
 
+static int64_t limit_at(const struct attempt *a);
+
+/* Not beyond its time limit. */
+static int64_t grace_ends(const struct attempt *a, int64_t now_us)
+{
+    int64_t limit = limit_at(a), end = now_us + a->notice.grace_us;
+    return limit && limit < end ? limit : end;
+}
+
+void attempt_stop(struct attempt *a, enum jobdir_stop why, const struct jobdir_notice *n)
+{
+    if (a->stage == STAGE_RUNNING && n->signal) {
+        a->notice = *n;
+        a->in_grace = true;
+        attempt_begin_end(a, why, n->signal);
+    } else if (a->stage == STAGE_ENDING && a->in_grace && !n->signal) {
+        a->next_us = boot_us();
+        attempt_tick(a, a->next_us);
+    } else {
+        attempt_begin_end(a, why, SIGTERM);
+    }
+}
+
+/* The first of a notice's signals; TERM is next. */
+static void give_notice(struct attempt *a, int64_t now_us)
+{
+    int sig = a->notice.signal;
+    a->notice.signal = 0;
+    tree_signal(&a->tree, sig);
+    tree_signal(&a->tree, SIGCONT);
+    a->next_signal = SIGTERM;
+    a->next_us = grace_ends(a, now_us);
+}
+
 static void send_next(struct attempt *a, int64_t now_us)
 {
     int sig = a->next_signal;
+    if (a->notice.signal) {
+        give_notice(a, now_us);
+        return;
+    }
+    a->in_grace = false;
     tree_signal(&a->tree, sig);
     if (sig != SIGKILL)
         tree_signal(&a->tree, SIGCONT); /* what is stopped could not hear it */
@@ -339,7 +378,7 @@ static int run_prolog(struct attempt *a, struct err *e)
         return 0;
     int r = hook_run(&h, a->spec, e);
     if (r == -ECANCELED)
-        a->stop = jobdir_read_stop(a->dir);
+        a->stop = jobdir_read_stop(a->dir, NULL);
     else if (r < 0)
         (void)snprintf(a->prolog, sizeof a->prolog, "%s", e->text); /* cut when too long */
     return r;

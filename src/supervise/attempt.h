@@ -20,7 +20,7 @@
 enum stage {
     STAGE_HELD, /* tasks made, nothing of the user's runs: waits for a client */
     STAGE_RUNNING,
-    STAGE_ENDING,   /* told to end: HUP, TERM, KILL */
+    STAGE_ENDING,   /* told to end: HUP or a notice, TERM, KILL */
     STAGE_CLEARING, /* every task has ended; what they left is killed */
     STAGE_OVER,     /* nothing lives, or it cannot be killed */
 };
@@ -39,7 +39,9 @@ struct attempt {
     struct session session;
     struct attach attach; /* path NULL: nobody can attach (yet) */
     bool warned;          /* the signal before the time limit was sent */
-    int64_t door_us;      /* when to make its socket, for a job that is not attached; 0: not */
+    bool in_grace;        /* STAGE_ENDING: it has its notice, and TERM is still to come */
+    struct jobdir_notice notice;
+    int64_t door_us; /* when to make its socket, for a job that is not attached; 0: not */
     struct visits visits;
     struct attempt_task *tasks;
     unsigned running;
@@ -64,6 +66,8 @@ int attempt_run(int dir, const struct jobdir_spec *spec, struct err *e);
 
 /* Parts, for loop.c. */
 void attempt_begin_end(struct attempt *a, enum jobdir_stop why, int first_signal);
+/* As the file `stop` says; one without a notice cuts short what time another one gave. */
+void attempt_stop(struct attempt *a, enum jobdir_stop why, const struct jobdir_notice *n);
 void attempt_release(struct attempt *a);
 void attempt_reap(struct attempt *a);
 /* Some task has reached its memory limit; the kernel is about to kill one process of it. */

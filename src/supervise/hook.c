@@ -109,7 +109,7 @@ static int wait_for(const struct hook *h, pid_t pid, int64_t until_us, int *ret_
             return 0;
         if (left_us <= 0)
             return -ETIME;
-        if (h->dir >= 0 && jobdir_read_stop(h->dir) != JOBDIR_STOP_NONE)
+        if (h->dir >= 0 && jobdir_read_stop(h->dir, NULL) != JOBDIR_STOP_NONE)
             return -ECANCELED;
         auto_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
         struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -83,9 +83,10 @@ static void drain(int fd)
 
 static void look_for_stop(struct attempt *a)
 {
-    enum jobdir_stop why = jobdir_read_stop(a->dir);
+    struct jobdir_notice notice;
+    enum jobdir_stop why = jobdir_read_stop(a->dir, &notice);
     if (why != JOBDIR_STOP_NONE)
-        attempt_begin_end(a, why, SIGTERM);
+        attempt_stop(a, why, &notice);
 }
 
 static void take_signals(struct attempt *a, int fd)

@@ -98,7 +98,7 @@ static int supervise(int dir, struct err *e)
     settle(dir);
     AUTO(jobdir_spec) struct jobdir_spec spec = { .job_id = 0 };
     struct err why = ERR_INIT;
-    enum jobdir_stop stop = jobdir_read_stop(dir);
+    enum jobdir_stop stop = jobdir_read_stop(dir, NULL);
     if (stop != JOBDIR_STOP_NONE)
         return end_unstarted(dir, stop, e);
     if (jobdir_read_spec(dir, &spec, &why) < 0)

@@ -6,6 +6,7 @@ what each job should come to (World.job) and leaves the waiting and the
 checking to others. To have a feature killed into, add a story.
 """
 import harness
+import kill_world
 
 PROBE = harness.PROGRAMS / "divvy-probe"
 STORIES = {}
@@ -246,3 +247,38 @@ def maintenance(w):
     w.maintain("end", "none")
     laid_out(w, (0, "2g.20gb"), (4, "3g.40gb"))
     w.job("after", "--slice", "3g.40gb", body=f"exec {PROBE} --seconds 0")
+
+
+CLASSES = kill_world.CONFIG + """\
+qos:
+  urgent: {priority: 10, preempts: [spare, patient]}
+  spare: {preempt: requeue}
+  patient: {preempt: "signal:USR1", grace: 1h}
+"""
+
+
+def goes_and_comes_again(w, qos, body):
+    """A job of this class makes room for an urgent one, and runs again."""
+    job = w.job("spare", "--gpus", "1", "--qos", qos, tasks=2, line="$DIVVY_ATTEMPT",
+                body=f"[ $DIVVY_ATTEMPT != $DIVVY_JOB_ID.1 ] || {body}")
+    job.may_skip_tasks = True  # lost with its supervisor, before or after it went
+    job.may_run_again = True
+    w.reach(job, "running")
+    return job
+
+
+@story(passes=3, config=CLASSES)
+def preemption(w):
+    """A job is put back for one of a class that may push it out."""
+    goes_and_comes_again(w, "spare", "sleep 600")
+    yield
+    w.job("urgent", "--gpus", "1", "--qos", "urgent")
+
+
+@story(passes=3, config=CLASSES)
+def preemption_with_a_checkpoint(w):
+    """The same, with a signal first; it ends by that, and not after the grace of an hour."""
+    goes_and_comes_again(w, "patient",
+                         "{ trap 'exit 0' USR1; while :; do sleep 0.02; done; }")
+    yield
+    w.job("urgent", "--gpus", "1", "--qos", "urgent")

@@ -11,9 +11,11 @@ kill_wait: 1s
 cards:
   default: {pool: queue, mode: auto}
 qos:
-  urgent: {priority: 10, preempts: [spare, scrap]}
+  urgent: {priority: 10, preempts: [spare, scrap, patient, hasty]}
   spare: {preempt: requeue}
   scrap: {preempt: cancel}
+  patient: {preempt: "signal:USR1", grace: 1h}
+  hasty: {preempt: "signal:USR1", grace: 1s}
 """
 
 
@@ -23,6 +25,14 @@ def divvy(box, machine):
     box.divvy.start()
     harness.until(lambda: box.divvy.json("status")["cards_queue"] == 2, "both cards are seen")
     return box.divvy
+
+
+@pytest.fixture
+def out(box):
+    folder = box.folder / "out"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
 
 
 def submit(divvy, qos, *asks, command=("sleep", "1000")):
@@ -75,3 +85,98 @@ def test_a_daemon_killed_meanwhile_stops_no_second_one(divvy):
     assert divvy.json("show", old)["attempt"] == 1
     assert divvy.json("show", old)["state"] == "running"
     divvy.wait_state(young, "pending")
+
+
+# ---- with time for a checkpoint ----
+
+TRAINING = """
+trap 'echo saved >>{out}/log; echo 7 >{out}/step; exit 0' USR1
+trap 'echo warned >>{out}/log; exit 1' TERM
+echo "from $(cat {out}/step 2>/dev/null || echo 0)" >>{out}/log
+while :; do sleep 0.05; done
+"""
+
+DEAF = """
+trap 'echo asked >>{out}/log' USR1
+trap 'echo warned >>{out}/log; exit 1' TERM
+echo up >>{out}/log
+while :; do sleep 0.05; done
+"""
+
+
+def says(log, *lines):
+    def there():
+        return log.exists() and log.read_text().split("\n")[:-1] == list(lines)
+    harness.until(there, f"{lines}, not {log.read_text() if log.exists() else None}")
+
+
+def test_a_checkpoint_is_written_and_gone_on_from(divvy, out):
+    job = submit(divvy, "patient", "--gpus", "2", command=("sh", "-c", TRAINING.format(out=out)))
+    says(out / "log", "from 0")
+    urgent = running(divvy, "urgent")  # it came as soon as that was written, not after an hour
+    later = submit(divvy, "patient", "--gpus", "2", command=("true",))
+    waits = divvy.json("show", job)
+    assert waits["state"] == "pending" and "preempted" not in waits["reason"]
+    divvy.run("cancel", urgent)
+    says(out / "log", "from 0", "saved", "from 7")  # nobody was sent TERM
+    assert divvy.json("show", job)["attempt"] == 2
+    assert divvy.json("show", later)["state"] == "pending"  # the place in line was kept
+
+
+def test_grace_is_followed_by_term(divvy, out):
+    job = submit(divvy, "hasty", "--gpus", "2", command=("sh", "-c", DEAF.format(out=out)))
+    says(out / "log", "up")
+    running(divvy, "urgent")
+    says(out / "log", "up", "asked", "warned")
+    assert divvy.json("show", job)["state"] == "pending"
+
+
+def test_cancel_in_the_grace_takes_what_is_left_of_it(divvy, out):
+    job = submit(divvy, "patient", "--gpus", "2", command=("sh", "-c", DEAF.format(out=out)))
+    says(out / "log", "up")
+    submit(divvy, "urgent")
+    says(out / "log", "up", "asked")
+    divvy.run("cancel", job)
+    assert divvy.wait(job)["state"] == "cancelled"
+    says(out / "log", "up", "asked", "warned")
+
+
+def test_the_time_limit_ends_the_grace(divvy, out):
+    submit(divvy, "patient", "--gpus", "2", "--time", "3s",
+           command=("sh", "-c", DEAF.format(out=out)))
+    says(out / "log", "up")
+    running(divvy, "urgent")
+    says(out / "log", "up", "asked", "warned")
+
+
+def test_a_daemon_killed_in_the_grace_goes_on_with_it(divvy, out):
+    job = submit(divvy, "patient", "--gpus", "2", command=("sh", "-c", DEAF.format(out=out)))
+    says(out / "log", "up")
+    submit(divvy, "urgent")
+    says(out / "log", "up", "asked")
+    divvy.kill()
+    divvy.start()
+    assert divvy.json("show", job)["state"] == "ending"
+    divvy.run("cancel", job)
+    assert divvy.wait(job)["state"] == "cancelled"
+    says(out / "log", "up", "asked", "warned")
+
+
+def refusal(divvy):
+    """What divvyd says of a divvy.yaml that it does not take."""
+    divvy.launch()
+    code, divvy.daemon = divvy.daemon.wait(harness.PATIENCE), None
+    assert code > 0, divvy.said()
+    return divvy.said()
+
+
+@pytest.mark.parametrize("qos, words", [
+    ('{preempt: "signal:NOSUCH"}', [":3:", "NOSUCH"]),
+    ('{preempt: "signal:USR1", grace: 2d}', [":3:", "1d at most"]),
+    ("{preempt: gently}", [":3:", "gently", "signal:NAME"]),
+])
+def test_what_no_class_can_be_is_refused(box, qos, words):
+    box.divvy.configure(f"cards:\n  default: {{pool: queue}}\nqos: {{spare: {qos}}}\n")
+    said = refusal(box.divvy)
+    for word in words:
+        assert word in said

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -235,11 +236,35 @@ static void stop_says_why(void **state)
 {
     (void)state;
     auto_close int dir = make_folder();
-    assert_int_equal(jobdir_read_stop(dir), JOBDIR_STOP_NONE);
-    assert_int_equal(jobdir_stop(dir, JOBDIR_STOP_PREEMPT, NULL), 0);
-    assert_int_equal(jobdir_read_stop(dir), JOBDIR_STOP_PREEMPT);
+    assert_int_equal(jobdir_read_stop(dir, NULL), JOBDIR_STOP_NONE);
+    assert_int_equal(jobdir_stop(dir, JOBDIR_STOP_PREEMPT, NULL, NULL), 0);
+    assert_int_equal(jobdir_read_stop(dir, NULL), JOBDIR_STOP_PREEMPT);
     write_raw(dir, "stop", "rubbish");
-    assert_int_equal(jobdir_read_stop(dir), JOBDIR_STOP_CANCEL);
+    assert_int_equal(jobdir_read_stop(dir, NULL), JOBDIR_STOP_CANCEL);
+}
+
+static void assert_notice(int dir, int signal, int64_t grace_us)
+{
+    struct jobdir_notice n = { .signal = -1 };
+    assert_int_not_equal(jobdir_read_stop(dir, &n), JOBDIR_STOP_NONE);
+    assert_int_equal(n.signal, signal);
+    assert_int_equal(n.grace_us, grace_us);
+}
+
+static void stop_may_leave_time_for_a_checkpoint(void **state)
+{
+    (void)state;
+    auto_close int dir = make_folder();
+    struct jobdir_notice n = { .signal = SIGUSR1, .grace_us = CLOCK_MINUTE };
+    assert_int_equal(jobdir_stop(dir, JOBDIR_STOP_PREEMPT, &n, NULL), 0);
+    assert_notice(dir, SIGUSR1, CLOCK_MINUTE);
+    assert_int_equal(jobdir_stop(dir, JOBDIR_STOP_CANCEL, NULL, NULL), 0); /* no time left */
+    assert_notice(dir, 0, 0);
+    write_raw(dir, "stop",
+              "{\"v\": 1, \"reason\": \"preempt\", \"signal\": 5000, \"grace_us\": 1}");
+    assert_notice(dir, 0, 0);
+    write_raw(dir, "stop", "{\"v\": 1, \"reason\": \"preempt\", \"signal\": 10, \"grace_us\": -1}");
+    assert_notice(dir, 0, 0);
 }
 
 struct seen {
@@ -352,6 +377,7 @@ int main(void)
         WITH_JOBS(what_has_started_is_never_claimed_again),
         WITH_JOBS(started_and_exit_come_back),
         WITH_JOBS(stop_says_why),
+        WITH_JOBS(stop_may_leave_time_for_a_checkpoint),
         WITH_JOBS(scan_tells_attempts_from_garbage),
         WITH_JOBS(only_leftovers_are_removed_as_such),
         WITH_JOBS(removing_is_done_once_and_may_be_repeated),
