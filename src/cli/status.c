@@ -67,6 +67,24 @@ static void row_jobs(struct table *t, const struct daemon_view *v)
     row(t, "jobs", words.buf);
 }
 
+static void row_promises(struct table *t, const struct daemon_view *v)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    const struct promises *p = &v->promises;
+    uint64_t count = promises_count(p);
+    int64_t bound = promises_bound_us(p, 90);
+    if (!count)
+        return;
+    text_addf(&words, "%" PRIu64 " expected and come, off by ", count);
+    text_add_duration(&words, (int64_t)promises_mean_us(p));
+    text_add(&words, " on average, 9 in 10 by ");
+    text_add(&words, bound == INT64_MAX ? "more than a day" : "at most ");
+    if (bound != INT64_MAX)
+        text_add_limit(&words, bound);
+    text_addf(&words, "; %" PRIu64 " later than was said", p->late);
+    row(t, "starts", words.buf);
+}
+
 int verb_status(struct session *s, int argc, char **argv)
 {
     struct daemon_view v = { .version = NULL };
@@ -94,6 +112,7 @@ int verb_status(struct session *s, int argc, char **argv)
     row_isolation(&t, &v);
     row_cards(&t, &v);
     row_jobs(&t, &v);
+    row_promises(&t, &v);
     table_draw(&t, &s->screen, &out);
     daemon_view_done(&v);
     return verb_print(&out);

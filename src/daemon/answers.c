@@ -560,6 +560,7 @@ static void op_daemon(void *ctx, struct daemon_view *ret)
             ret->jobs[j->state]++;
     for (size_t s = JOB_COMPLETED; s < JOB_STATES; s++)
         ret->jobs[s] = (uint32_t)d->ended[s];
+    ret->promises = d->promises;
     ret->cards = (uint32_t)d->inventory.card_count;
     for (size_t i = 0; i < d->inventory.card_count; i++) {
         const struct inventory_card *c = &d->inventory.cards[i];

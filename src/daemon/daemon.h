@@ -27,6 +27,7 @@
  *     units.c     supervisors started by the service manager
  *     tidy.c      what an owner left on a card, before the next one comes
  *     samples.c   what attempts were seen to use of their cards
+ *     promise.c   starts that were announced, and how they came
  *     bind.c      what a task is told and may open
  *     limits.c    what a task may use beside its card
  *     container.c what a job in a container needs, and the CDI specification
@@ -54,6 +55,7 @@
 #include "daemon/launcher.h"
 #include "jobdir/jobdir.h"
 #include "model/array.h"
+#include "model/promise.h"
 #include "sched/sched.h"
 #include "store/cards.h"
 #include "store/jobs.h"
@@ -190,6 +192,7 @@ struct job {
     int64_t submit_wall_us;
     double charged_card_us;                  /* of attempts that are over, when it was loaded */
     int64_t begin_wall_us, deadline_wall_us; /* 0: none */
+    int64_t expected_wall_us;                /* its start as it was announced; 0: it was not */
     struct waits *waits;                     /* or NULL */
     uint32_t array_index;
     enum job_hold hold;
@@ -257,6 +260,7 @@ struct daemon {
     struct map waits; /* id of a job or of an array's first task -> struct waits */
     struct map words; /* interned users and accounts */
     uint64_t ended[JOB_STATES];
+    struct promises promises;
     struct job **active; /* jobs with an attempt, oldest attempt first */
     size_t active_count, active_alloc;
     struct layouts *layouts;
@@ -381,6 +385,13 @@ int job_send_back(struct job *j, enum job_state verdict, enum jobdir_stop how, c
 int job_requeue(struct job *j, const char *reason, struct err *e);
 /* Starts what can start. */
 void jobs_schedule(struct daemon *d);
+
+/* ---- promise.c ---- */
+int promises_load(struct daemon *d, struct err *e);
+/* After a cycle: keeps what is announced to the one that cards are kept for, the first time. */
+void promise_note(struct daemon *d, struct now now);
+/* It runs now. */
+void promise_kept(struct job *j);
 
 /* ---- waits.c ---- */
 /* Before the jobs themselves are entered. */

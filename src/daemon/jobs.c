@@ -77,6 +77,7 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row)
                        .submit_wall_us = row->submit_wall_us,
                        .begin_wall_us = row->begin_wall_us,
                        .deadline_wall_us = row->deadline_wall_us,
+                       .expected_wall_us = row->expected_wall_us,
                        .array_index = row->array_index,
                        .hold = row->hold,
                        .state = row->state,
@@ -143,6 +144,8 @@ int jobs_load(struct daemon *d, struct err *e)
     d->sched = sched_new(&policy);
     accounts_load(d);
     int r = accounts_usage_load(d, e);
+    if (r == 0)
+        r = promises_load(d, e);
     d->moment_wall_us = INT64_MAX;
     if (r == 0)
         r = waits_load(d, e);
@@ -243,6 +246,8 @@ bool job_move(struct job *j, enum job_event ev, const char *reason)
         waits_apply(j);
     else if (to == JOB_RUNNING || job_state_ended(to))
         waits_changed(j);
+    if (to == JOB_RUNNING)
+        promise_kept(j);
     api_job_changed(d->api, j->id);
     return true;
 }
@@ -398,5 +403,6 @@ void jobs_schedule(struct daemon *d)
         going = start_job(d, &s);
         sched_decision_done(&s);
     }
+    promise_note(d, now);
     preempt_for_others(d, now);
 }

@@ -304,6 +304,43 @@ bool job_filter_matches(const struct job_filter *f, enum job_state state, uid_t 
     return !f->account[0] || (account && strcmp(f->account, account) == 0);
 }
 
+/* What nobody can say is null: without any, or beyond the last size that is told apart. */
+static json_t *promises_to_json(const struct promises *p)
+{
+    json_t *j = json_object();
+    json_t *jobs = json_array();
+    uint64_t count = promises_count(p);
+    int64_t bound = promises_bound_us(p, 90);
+    for (uint32_t i = 0; i < PROMISE_SIZES; i++)
+        if (json_array_append_new(jobs, json_integer((json_int_t)p->jobs[i])) < 0)
+            abort(); /* out of memory: as in base/text.h */
+    json_put_u64(j, "count", count);
+    json_put_u64(j, "late", p->late);
+    json_put_u64(j, "mean_off_us", count ? (uint64_t)promises_mean_us(p) : UINT64_MAX);
+    json_put_u64(j, "p90_off_us", count && bound != INT64_MAX ? (uint64_t)bound : UINT64_MAX);
+    json_put(j, "by_size", jobs);
+    return j;
+}
+
+static int read_promises(json_t *j, struct promises *ret, struct err *e)
+{
+    struct fields f;
+    struct promises p = { .late = 0 };
+    fields_open(&f, j, "expected_starts", e);
+    p.late = fields_u64(&f, "late", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    uint64_t mean = fields_u64(&f, "mean_off_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    json_t *sizes = fields_array(&f, "by_size", FIELD_OPTIONAL, PROMISE_SIZES);
+    for (uint32_t i = 0; sizes && i < PROMISE_SIZES; i++) {
+        json_int_t n = json_integer_value(json_array_get(sizes, i));
+        p.jobs[i] = n > 0 ? (uint64_t)n : 0;
+    }
+    p.off_us = (double)mean * (double)promises_count(&p);
+    int r = fields_close(&f, FIELDS_OPEN);
+    if (r == 0)
+        *ret = p;
+    return r;
+}
+
 json_t *daemon_view_to_json(const struct daemon_view *v)
 {
     json_t *j = json_object();
@@ -320,6 +357,7 @@ json_t *daemon_view_to_json(const struct daemon_view *v)
     for (int s = 0; s < JOB_STATES; s++)
         json_put_u64(jobs, job_state_word((enum job_state)s), v->jobs[s]);
     json_put(j, "jobs", jobs);
+    json_put(j, "expected_starts", promises_to_json(&v->promises));
     json_put_u64(j, "cards", v->cards);
     json_put_u64(j, "cards_queue", v->cards_queue);
     json_put_u64(j, "cards_trouble", v->cards_trouble);
@@ -354,9 +392,12 @@ int daemon_view_from_json(json_t *j, struct daemon_view *ret, struct err *e)
     v.cards_queue = (uint32_t)fields_u64(&f, "cards_queue", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
     v.cards_trouble = (uint32_t)fields_u64(&f, "cards_trouble", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
     json_t *jobs = fields_object(&f, "jobs", FIELD_REQUIRED);
+    json_t *promises = fields_object(&f, "expected_starts", FIELD_OPTIONAL);
     int code = fields_close(&f, FIELDS_OPEN);
     if (code == 0)
         code = read_job_counts(jobs, v.jobs, e);
+    if (code == 0 && promises)
+        code = read_promises(promises, &v.promises, e);
     if (code < 0)
         return code;
     v.json = json_incref(j);

@@ -17,6 +17,7 @@
 
 #include "model/fields.h"
 #include "model/inventory.h"
+#include "model/promise.h"
 
 /* Limits that the kernel took. */
 enum job_enforced {
@@ -128,6 +129,7 @@ struct daemon_view {
     const char *isolation;      /* what jobs get here: "bpf", "v1", "none" */
     const char *isolation_why;  /* why not more; NULL */
     uint32_t jobs[JOB_STATES];  /* how many are in each state; ended ones since the store began */
+    struct promises promises;   /* of starts that were announced, since the store began */
     uint32_t cards, cards_queue, cards_trouble; /* all; in pool queue; not healthy or quarantined */
     json_t *json;                               /* as in job_view */
 };

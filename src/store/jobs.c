@@ -408,7 +408,7 @@ int store_end_attempt(struct store *s, uint64_t id, uint32_t attempt, enum job_s
     "j.id, j.uid, j.gid, j.user, j.account, j.qos, j.name, j.request, j.limit_us, j.state, "       \
     "j.verdict,"                                                                                   \
     " j.reason, j.submit_wall_us, j.begin_wall_us, j.deadline_wall_us, j.ended_wall_us, j.hold,"   \
-    " j.attached, j.requeue, j.array_id, j.array_index,"                                           \
+    " j.attached, j.expected_wall_us, j.requeue, j.array_id, j.array_index,"                       \
     " (SELECT total(x.charge_ppm_us) FROM attempts x WHERE x.job_id = j.id)"
 #define JOBS_WITH_LAST_ATTEMPT                                                                     \
     "SELECT " JOB_COLUMNS ", " ATTEMPT_COLUMNS " FROM jobs j"                                      \
@@ -486,6 +486,7 @@ static int read_job(struct query *q, struct job_row *j, struct err *e)
     if (job_hold_parse(query_text(q), &j->hold) < 0)
         return damaged(e, j->id);
     j->attached = query_int(q) != 0;
+    j->expected_wall_us = query_int(q);
     j->requeue = query_int(q) != 0;
     j->array_id = query_u64(q);
     j->array_index = (uint32_t)query_int(q);

@@ -69,12 +69,13 @@ struct job_row {
     const char *reason;     /* why it waits, or why it ended so; "" */
     int64_t submit_wall_us, begin_wall_us, deadline_wall_us, ended_wall_us; /* 0: not */
     enum job_hold hold;
-    bool attached;           /* a `divvy run` */
-    bool requeue;            /* while ENDING: to be started again */
-    uint64_t array_id;       /* of the array's first task; 0: no array */
-    uint32_t array_index;    /* with array_id */
-    uint64_t charged_ppm_us; /* what its attempts that are over cost, together */
-    struct attempt_row last; /* the latest attempt; last.attempt 0: there was none */
+    int64_t expected_wall_us; /* its start as it was announced; 0: it was not */
+    bool attached;            /* a `divvy run` */
+    bool requeue;             /* while ENDING: to be started again */
+    uint64_t array_id;        /* of the array's first task; 0: no array */
+    uint32_t array_index;     /* with array_id */
+    uint64_t charged_ppm_us;  /* what its attempts that are over cost, together */
+    struct attempt_row last;  /* the latest attempt; last.attempt 0: there was none */
 };
 
 typedef int (*store_job_fn)(const struct job_row *row, void *arg);

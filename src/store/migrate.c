@@ -89,6 +89,7 @@ static const char version_1[] =
     " deadline_wall_us INTEGER NOT NULL DEFAULT 0,"
     " hold TEXT NOT NULL DEFAULT '',"
     " attached INTEGER NOT NULL DEFAULT 0," /* 1: a `divvy run` */
+    " expected_wall_us INTEGER NOT NULL DEFAULT 0," /* its start as it was announced; 0: not */
     " requeue INTEGER NOT NULL DEFAULT 0," /* 1: it is ending to be started again */
     " array_id INTEGER,"                   /* of its first task; NULL: no array */
     " array_index INTEGER,"
@@ -99,6 +100,12 @@ static const char version_1[] =
     "CREATE INDEX jobs_uid ON jobs (uid, id);"
     "CREATE INDEX jobs_array ON jobs (array_id, array_index) WHERE array_id IS NOT NULL;"
     "CREATE INDEX jobs_array_end ON jobs (array_id, ended_wall_us) WHERE array_id IS NOT NULL;"
+
+    "CREATE TABLE promises (" /* how far announced starts were off: see model/promise.h */
+    " size INTEGER PRIMARY KEY,"
+    " jobs INTEGER NOT NULL,"
+    " late INTEGER NOT NULL,"
+    " off_us REAL NOT NULL) STRICT;"
 
     "CREATE TABLE waits ("
     " job_id INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,"

@@ -190,3 +190,23 @@ def test_a_part_is_kept_for_short_and_interactive_jobs(start):
     assert "everything over 10m" in divvy.json("why", second)["summary"]
     divvy.run("cancel", long)
     assert divvy.wait(second)["state"] == "completed"
+
+
+def test_how_far_expected_starts_were_off_is_kept(start):
+    divvy = start()
+    assert divvy.json("status")["expected_starts"]["count"] == 0
+    first = submit(divvy, ALICE, "--gpus", "2", "--time", "30m")
+    divvy.wait_state(first, "running")
+    second = submit(divvy, BOB, "--gpus", "2", command=("true",))
+    dropped = submit(divvy, BOB, "--gpus", "2")
+    harness.until(lambda: divvy.show(second)["expected_start_wall_us"], "its start is expected")
+    divvy.kill()
+    divvy.start()
+    harness.until(lambda: divvy.json("status")["cards_queue"] == 2, "both cards are seen")
+    divvy.run("cancel", dropped)
+    divvy.run("cancel", first)
+    divvy.wait(second)
+    kept = divvy.json("status")["expected_starts"]
+    assert kept["count"] == 1 and kept["late"] == 0, "one came, some half an hour too early"
+    assert 1700e6 < kept["mean_off_us"] <= 1800e6 and kept["p90_off_us"] == 3600e6
+    assert "1 expected and come" in divvy.run("status").stdout

@@ -113,10 +113,14 @@ static void test_status_comes_back(void **state)
     struct daemon_view v = { .version = "0.1.0", .root = "/", .isolation = "none", .cards = 2 };
     struct daemon_view back;
     v.jobs[JOB_RUNNING] = 3;
+    promises_add(&v.promises, 30 * CLOCK_SECOND);
     auto_json json_t *j = daemon_view_to_json(&v);
     assert_int_equal(daemon_view_from_json(j, &back, NULL), 0);
     assert_int_equal(back.jobs[JOB_RUNNING], 3);
     assert_int_equal(back.cards, 2);
+    assert_int_equal(promises_count(&back.promises), 1);
+    assert_int_equal(promises_bound_us(&back.promises, 90), CLOCK_MINUTE);
+    assert_true(promises_mean_us(&back.promises) == 30.0 * (double)CLOCK_SECOND);
     assert_null(back.driver_version);
     daemon_view_done(&back);
 }
