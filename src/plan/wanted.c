@@ -15,13 +15,13 @@ struct spelling {
 
 static bool scan(const char **p, char unit, uint32_t *ret)
 {
-    char *end;
-    if (!isdigit((unsigned char)**p))
+    uint32_t n = 0;
+    const char *end = *p;
+    for (; *end >= '0' && *end <= '9' && n <= 9999; end++)
+        n = 10 * n + (uint32_t)(*end - '0');
+    if (end == *p || tolower((unsigned char)*end) != unit || n > 9999)
         return false;
-    unsigned long n = strtoul(*p, &end, 10);
-    if (tolower((unsigned char)*end) != unit || n > 9999)
-        return false;
-    *ret = (uint32_t)n;
+    *ret = n;
     *p = end + 1;
     return true;
 }
@@ -47,32 +47,25 @@ static bool same_size(uint32_t a, uint32_t b)
     return apart <= 1 && 10 * apart <= (a > b ? a : b);
 }
 
-static const struct profile *find_spelled(const struct board *b, const struct spelling *s,
-                                          bool exact)
-{
-    for (uint32_t i = 0; i < b->profile_count; i++) {
-        struct spelling own;
-        if (!spell(b->profiles[i].name, &own) || own.slices != s->slices ||
-            strcasecmp(own.rest, s->rest) != 0)
-            continue;
-        if (exact ? own.gb == s->gb : same_size(own.gb, s->gb))
-            return &b->profiles[i];
-    }
-    return NULL;
-}
-
 const struct profile *layout_find_profile(const struct board *b, const char *word, bool *ret_other)
 {
-    struct spelling s;
+    struct spelling s, own;
     *ret_other = false;
     const struct profile *p = board_profile_by_name(b, word);
     if (p || !spell(word, &s))
         return p;
-    p = find_spelled(b, &s, true);
-    if (p)
-        return p;
-    p = find_spelled(b, &s, false);
-    *ret_other = p != NULL;
+    for (uint32_t i = 0; i < b->profile_count; i++) {
+        if (!spell(b->profiles[i].name, &own) || own.slices != s.slices ||
+            strcasecmp(own.rest, s.rest) != 0)
+            continue;
+        if (own.gb == s.gb) {
+            p = &b->profiles[i];
+            break;
+        }
+        if (!p && same_size(own.gb, s.gb))
+            p = &b->profiles[i];
+    }
+    *ret_other = p && spell(p->name, &own) && own.gb != s.gb;
     return p;
 }
 
