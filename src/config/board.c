@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "config/board_known.h"
 #include "config/nearest.h"
 
 #define NVIDIA_VENDOR 0x10deu
@@ -388,15 +389,18 @@ static int read_root(const struct yaml_tree *t, struct board *ret, struct err *e
 int board_parse(const char *file, const char *text, size_t len, struct board *ret, struct err *e)
 {
     AUTO_PTR(yaml_tree_free) struct yaml_tree *t = NULL;
+    if (board_known(text, len, ret))
+        return 0;
     int r = yaml_tree_parse(file, text, len, &t, e);
     return r < 0 ? r : read_root(t, ret, e);
 }
 
 int board_read(const char *path, struct board *ret, struct err *e)
 {
-    AUTO_PTR(yaml_tree_free) struct yaml_tree *t = NULL;
-    int r = yaml_tree_read(path, &t, e);
-    return r < 0 ? r : read_root(t, ret, e);
+    auto_free char *text = NULL;
+    size_t len = 0;
+    int r = file_read(AT_FDCWD, path, YAML_BYTES_MAX, &text, &len, e);
+    return r < 0 ? r : board_parse(path, text, len, ret, e);
 }
 
 /* Asked once: it cannot change, and reading all boards would ask for each. */

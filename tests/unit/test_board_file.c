@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "config/board.h"
+#include "config/board_known.h"
 
 static const char head[] = "board: x\nname: X\npci_device: 0x20B2\narch: ampere\n"
                            "compute_capability: 8.0\nmemory_mib: 1024\nsms: 8\n"
@@ -47,6 +48,25 @@ static void the_a100_is_as_nvidia_documents_it(void **state)
     assert_string_equal(profile_ci_by_id(p, 0)->name, "1c.2g.20gb");
     assert_true(p->unconfirmed); /* its memory is not from a capture */
     free(b);
+}
+
+/* board_known.h: read by the build, and not again while its text is the same. */
+static void what_the_build_read_of_a_board_is_what_its_text_says(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    struct board *known = mem_new(sizeof *known), *read = mem_new(sizeof *read);
+    for (const struct board_known *k = board_table; k->text; k++, count++) {
+        auto_free char *other = text_fmt("%s# another text\n", k->text);
+        assert_true(board_known(k->text, k->len, known));
+        assert_false(board_known(other, strlen(other), read));
+        assert_int_equal(board_parse("x.yaml", other, strlen(other), read, NULL), 0);
+        assert_string_equal(known->key, read->key);
+        assert_memory_equal(known, read, sizeof *known);
+    }
+    assert_true(count >= 20);
+    free(known);
+    free(read);
 }
 
 static void every_board_file_is_sound(void **state)
@@ -113,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_a100_is_as_nvidia_documents_it),
+        cmocka_unit_test(what_the_build_read_of_a_board_is_what_its_text_says),
         cmocka_unit_test(every_board_file_is_sound),
         cmocka_unit_test(an_unknown_board_brings_the_nearest),
         cmocka_unit_test(impossible_geometry_is_refused),
