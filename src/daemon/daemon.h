@@ -14,7 +14,9 @@
  *     cards.c     snapshot + store = the inventory
  *     jobs.c      live jobs and their transitions
  *     cuts.c      plans on their way through `act`
- *     layouts.c   layouts that operators ask for
+ *     layouts.c   changes of layouts
+ *     layout_orders.c  those that operators ask for
+ *     layout_journal.c what a command without a daemon left
  *     maintenance.c cards that an administrator has for a while
  *     keeps.c     layouts that cards keep, over reboots and driver reloads
  *     attempts.c  job folders, supervisors, exits

@@ -14,6 +14,7 @@
  *   - Every card that is changed is locked (apply/lock.h), whatever its pool.
  *   - A card that is as wanted sees no step.
  *
+ * layout_orders.c: what operators ask for. layout_journal.c: what a command left.
  * keeps.c: a card whose mode is `slices` with a layout of its own keeps it: it
  * stands in the store with ids of profiles and UUIDs of slices, and is looked
  * for at a start, and when the driver or the card had been away.
@@ -71,7 +72,10 @@ void layouts_mark(struct daemon *d);
 /* A snapshot was taken into the picture; no step was looked up yet. */
 void layouts_snapshot(struct daemon *d);
 
-/* ---- one card, for both files ---- */
+/* The card will take nobody new: says why. */
+void layouts_reserve(struct inventory_card *c, const char *why);
+
+/* ---- one card, for all files ---- */
 
 /* Its board with what its file knows beside the driver. */
 void layouts_know_board(struct daemon *d, struct inventory_card *c);
@@ -81,6 +85,28 @@ void layouts_know_board(struct daemon *d, struct inventory_card *c);
  */
 void layouts_plan_card(struct daemon *d, struct inventory_card *c, const struct layout_wish *w,
                        struct layout_change *ret);
+
+/* ---- layout_orders.c ---- */
+
+/* The last order, from the store. */
+int orders_load(struct daemon *d, struct err *e);
+/* Forgets it, in memory. */
+void orders_forget(struct layouts *l);
+bool orders_open(const struct layouts *l);
+/* The next step of the open one. */
+void orders_turn(struct daemon *d);
+/* `over` was for an order. */
+void orders_cut_over(struct daemon *d, const struct cut *over);
+/* Says in the inventory what the open one waits for. */
+void orders_mark(struct daemon *d);
+
+/* ---- layout_journal.c ---- */
+
+/* In the place of a user's name in the journal. */
+#define LAYOUTS_WHO_JOURNAL "divvyd: a change that was cut short"
+/* Looks once for what a command began, when the cards' locks can be had. */
+void journal_seek(struct daemon *d);
+void journal_cut_over(const struct daemon *d, const struct apply *a);
 
 /* ---- keeps.c ---- */
 
