@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,6 +103,20 @@ enum reboot_state reboot_look(const struct reboot *r, const struct card *now)
         return now->mig_pending == on ? REBOOT_WAITS : REBOOT_LOST;
     }
     return REBOOT_NONE;
+}
+
+bool reboot_mark(const struct reboot *r, const struct card *now, struct layout_change *ch)
+{
+    bool planned = ch->verdict == LAYOUT_TO_DO || ch->verdict == LAYOUT_BUSY;
+    bool as_stored = ch->turn >= 0 && (ch->turn == 1) == now->mig_pending;
+    if (!planned || !as_stored || reboot_look(r, now) != REBOOT_WAITS)
+        return false;
+    ch->verdict = LAYOUT_NEEDS_REBOOT;
+    (void)snprintf(ch->why, sizeof ch->why,
+                   "MIG %s is stored and becomes current with a reboot of this machine, since no "
+                   "reset works here; the rest follows after it",
+                   ch->turn ? "on" : "off");
+    return true;
 }
 
 void reboot_rest(const struct reboot *r, const char *card_uuid, struct plan *ret)

@@ -19,6 +19,7 @@
 #define DIVVY_APPLY_REBOOT_H
 
 #include "apply/apply.h"
+#include "plan/layout.h"
 
 /* What became of a card that waits. */
 enum reboot_state {
@@ -50,6 +51,12 @@ void reboot_add(struct reboot *r, const struct plan *aside);
 void reboot_drop(struct reboot *r, const char *card_uuid);
 
 enum reboot_state reboot_look(const struct reboot *r, const struct card *now);
+
+/*
+ * Does this change only ask for the mode that is stored already and waits? Then it becomes
+ * LAYOUT_NEEDS_REBOOT with `why`; its steps stay.
+ */
+bool reboot_mark(const struct reboot *r, const struct card *now, struct layout_change *ch);
 
 /* Adds the steps of this card that follow its mode step to `ret`. */
 void reboot_rest(const struct reboot *r, const char *card_uuid, struct plan *ret);

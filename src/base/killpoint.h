@@ -40,6 +40,7 @@
     X(STEP_SENT)         /* `act` has it */                                                        \
     X(STEP_RESULT)       /* its result came and is not written */                                  \
     X(JOURNAL_TAKEN)     /* a command's journal is in the store, and its file is there */          \
+    X(REBOOTS_TAKEN)     /* the cards it set aside are in the store, and their file is there */    \
     /* divvyd: an attempt */                                                                       \
     X(LAUNCH)            /* no folder */                                                           \
     X(FOLDER_FILLED)     /* under its temporary name */                                            \

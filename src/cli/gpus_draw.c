@@ -445,6 +445,8 @@ static void cells_of_card(struct table *t, const struct inventory *inv,
         text_add(&holder, c->card.trouble[0] ? c->card.trouble : "n/a");
     else if (c->quarantined)
         text_add(&holder, c->quarantine);
+    else if (c->reserved[0] && c->hold.kind == HOLD_NONE)
+        text_addf(&holder, "reserved: %s", c->reserved);
     else if (c->card.mig_now)
         text_add(&holder, "-");
     else

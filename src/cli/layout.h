@@ -68,6 +68,8 @@ void layout_work_find_holders(struct layout_work *w);
  */
 void layout_work_mark_reboots(struct layout_work *w, const struct reboot *r);
 void layout_work_find_reboots(struct layout_work *w, const struct session *s);
+/* The same from divvyd, which answers on `c`. */
+void layout_work_ask_reboots(struct layout_work *w, struct client *c);
 /* A user's name for messages; NULL: not known. */
 const char *layout_user_name(uid_t uid, void *arg);
 
@@ -113,6 +115,8 @@ int layout_restore(struct session *s, const struct layout_call *call);
 /* Slices that the wish knows by another UUID than they have, a sentence or an object each. */
 void layout_add_identities(const struct layout_work *w, struct text *ret);
 json_t *layout_identities_json(const struct layout_work *w);
+/* A sentence for each card that waits for a reboot, of GET /v1/layout. */
+void layout_add_reboots(struct text *t, json_t *list);
 /* layout status, layout stop: of the change that divvyd has. */
 int layout_show_change(struct session *s, const struct layout_call *call);
 int layout_stop_change(struct session *s, const struct layout_call *call);

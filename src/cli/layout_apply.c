@@ -344,8 +344,11 @@ int layout_report(const struct layout_work *w, const struct session *s, uint64_t
         layout_add_identities(w, &t);
         text_addf(&t, "%s\n",
                   left == LAYOUT_STATUS_RESET
-                      ? "Not all of it is done: a reboot is needed, and the "
-                        "rest follows by itself at the next apply after it."
+                      ? (w->inv.from_daemon
+                             ? "Not all of it is done: a reboot is needed, and the rest follows by "
+                               "itself after it."
+                             : "Not all of it is done: a reboot is needed, and the rest follows by "
+                               "itself at the next apply after it.")
                   : left != STATUS_OK ? "Not all of it is done: the others are in use."
                   : changed           ? "Done."
                                       : "All is as wanted; nothing was changed.");

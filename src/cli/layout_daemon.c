@@ -22,8 +22,10 @@ static int look(struct layout_work *w, const struct session *s, const struct lay
         status = layout_work_slice(w, s, call);
     if (status == STATUS_OK)
         status = layout_work_plan(w, s);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        layout_work_ask_reboots(w, c);
         layout_work_find_holders(w);
+    }
     return status;
 }
 
@@ -94,7 +96,8 @@ static int status_of(const struct layout_work *w, json_t *change)
         [LAYOUT_OPEN] = STATUS_REFUSED,          [LAYOUT_DONE] = STATUS_OK,
         [LAYOUT_PARTLY] = LAYOUT_STATUS_PARTIAL, [LAYOUT_IN_USE] = LAYOUT_STATUS_BUSY,
         [LAYOUT_NO_RESET] = LAYOUT_STATUS_RESET, [LAYOUT_REFUSED] = STATUS_REFUSED,
-        [LAYOUT_FAILED] = STATUS_REFUSED,        [LAYOUT_STOPPED] = STATUS_REFUSED
+        [LAYOUT_FAILED] = STATUS_REFUSED,        [LAYOUT_STOPPED] = STATUS_REFUSED,
+        [LAYOUT_REBOOT] = LAYOUT_STATUS_RESET
     };
     enum layout_outcome o = LAYOUT_FAILED;
     const char *word = json_string_value(json_object_get(change, "outcome"));
@@ -111,7 +114,8 @@ static int finish(struct layout_work *w, const struct session *s, json_t *change
     bool told = status == STATUS_OK || status == LAYOUT_STATUS_PARTIAL;
     if (reason && !told)
         verb_note("%s", reason);
-    if (!told && status != LAYOUT_STATUS_BUSY && !s->json)
+    bool waits = layout_work_worst(w) == LAYOUT_NEEDS_REBOOT;
+    if (!told && !waits && status != LAYOUT_STATUS_BUSY && !s->json)
         return status;
     int printed = layout_report(w, s, changed);
     return printed == STATUS_OK || printed >= LAYOUT_STATUS_DIFFERS ? status : printed;
@@ -190,6 +194,21 @@ static void add_kept(struct text *t, json_t *kept)
     }
 }
 
+void layout_add_reboots(struct text *t, json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_t *j = json_array_get(list, i);
+        uint64_t steps = (uint64_t)json_integer_value(json_object_get(j, "steps"));
+        const char *who = json_string_value(json_object_get(j, "who"));
+        text_addf(t, "gpu%" PRIu64 " waits for a reboot of this machine: MIG %s is stored",
+                  (uint64_t)json_integer_value(json_object_get(j, "gpu")),
+                  json_is_true(json_object_get(j, "mig")) ? "on" : "off");
+        if (steps)
+            text_addf(t, ", and %" PRIu64 " steps follow by themselves after it", steps);
+        text_addf(t, "%s%s%s\n", who ? " (" : "", who ? who : "", who ? ")" : "");
+    }
+}
+
 static void draw_change(struct text *t, json_t *j)
 {
     const char *outcome = json_string_value(json_object_get(j, "outcome"));
@@ -209,6 +228,7 @@ static void draw_change(struct text *t, json_t *j)
         text_addf(t, "A change (%s) waits:\n", who);
         add_cards(t, json_object_get(j, "cards"));
     }
+    layout_add_reboots(t, json_object_get(j, "reboots"));
     add_kept(t, json_object_get(j, "kept"));
 }
 

@@ -5,31 +5,42 @@
 #include "base/file.h"
 #include "cli/layout_apply.h"
 
-static bool wants_what_is_stored(const struct layout_change *ch, const struct card *c)
-{
-    return ch->turn >= 0 && (ch->turn == 1) == c->mig_pending;
-}
-
 void layout_work_mark_reboots(struct layout_work *w, const struct reboot *r)
 {
-    for (size_t i = 0; i < w->inv.card_count; i++) {
-        const struct card *c = &w->inv.cards[i].card;
-        struct layout_change *ch = &w->changes[i];
-        bool planned = ch->verdict == LAYOUT_TO_DO || ch->verdict == LAYOUT_BUSY;
-        if (!w->wishes[i] || !planned || reboot_look(r, c) != REBOOT_WAITS ||
-            !wants_what_is_stored(ch, c))
-            continue;
-        ch->verdict = LAYOUT_NEEDS_REBOOT;
-        (void)snprintf(ch->why, sizeof ch->why,
-                       "MIG %s is stored and becomes current with a reboot of this machine, since "
-                       "no reset works here; the rest follows by itself at the next apply after it",
-                       ch->turn ? "on" : "off");
-        plan_done(&ch->steps);
-    }
+    for (size_t i = 0; i < w->inv.card_count; i++)
+        if (w->wishes[i] && reboot_mark(r, &w->inv.cards[i].card, &w->changes[i]))
+            plan_done(&w->changes[i].steps);
+}
+
+/* Of a card that waits, what reboot_look asks: which mode is stored. */
+static void add_waiting(struct reboot *r, json_t *j)
+{
+    struct card c = { .ordinal = (uint32_t)json_integer_value(json_object_get(j, "gpu")) };
+    const char *uuid = json_string_value(json_object_get(j, "uuid"));
+    bool on = json_is_true(json_object_get(j, "mig"));
+    (void)snprintf(c.uuid, sizeof c.uuid, "%s", uuid ? uuid : ""); /* fits */
+    (void)plan_add(&r->steps, on ? STEP_MIG_ON : STEP_MIG_OFF, &c);
+}
+
+void layout_work_ask_reboots(struct layout_work *w, struct client *c)
+{
+    AUTO(reboot) struct reboot r = REBOOT_INIT;
+    auto_json json_t *j = NULL;
+    if (client_get(c, "/v1/layout", &j, NULL) < 0)
+        return; /* then it is shown as to be done, and divvyd knows better */
+    json_t *list = json_object_get(j, "reboots");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        add_waiting(&r, json_array_get(list, i));
+    layout_work_mark_reboots(w, &r);
 }
 
 void layout_work_find_reboots(struct layout_work *w, const struct session *s)
 {
+    AUTO_PTR(client_close) struct client *c = NULL;
+    if (w->inv.from_daemon && client_open(s->root, &c, NULL) == 0) {
+        layout_work_ask_reboots(w, c);
+        return;
+    }
     AUTO(reboot) struct reboot r = REBOOT_INIT;
     auto_free char *root = client_root(s->root);
     auto_free char *state = file_under(root, "/var/lib/divvy");

@@ -66,6 +66,7 @@ static int look(struct applying *a, struct client *c)
     }
     if (layout_work_plan(&a->work, a->session) != STATUS_OK)
         return STATUS_REFUSED;
+    layout_work_ask_reboots(&a->work, c);
     layout_work_find_holders(&a->work);
     return STATUS_OK;
 }
@@ -132,7 +133,7 @@ int mig_apply_through_daemon(struct applying *a, const struct mig_call *c,
     enum layout_verdict worst = layout_work_worst(&a->work);
     if (worst == LAYOUT_AS_WANTED)
         return STATUS_OK; /* no write, and no hook */
-    if (worst > LAYOUT_BUSY)
+    if (worst > LAYOUT_BUSY || worst == LAYOUT_NEEDS_REBOOT)
         return mig_refuse(&a->work);
     int r = mig_hook_run(hooks, MIG_HOOK_START, c, &e);
     if (r == 0) {

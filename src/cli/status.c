@@ -1,5 +1,6 @@
 #include <inttypes.h>
 
+#include "cli/layout.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 
@@ -85,6 +86,21 @@ static void row_promises(struct table *t, const struct daemon_view *v)
     row(t, "starts", words.buf);
 }
 
+/* What an administrator has under way, when there is something. */
+static void row_reboots(struct table *t, struct client *c)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    auto_json json_t *j = NULL;
+    if (client_get(c, "/v1/layout", &j, NULL) < 0)
+        return; /* the other lines tell how it is */
+    layout_add_reboots(&words, json_object_get(j, "reboots"));
+    if (!words.len)
+        return;
+    words.buf[words.len - 1] = '\0'; /* the last newline */
+    row(t, "layouts", words.buf);
+    table_tint(t, COLOUR_BAD);
+}
+
 int verb_status(struct session *s, int argc, char **argv)
 {
     struct daemon_view v = { .version = NULL };
@@ -113,6 +129,7 @@ int verb_status(struct session *s, int argc, char **argv)
     row_cards(&t, &v);
     row_jobs(&t, &v);
     row_promises(&t, &v);
+    row_reboots(&t, c);
     table_draw(&t, &s->screen, &out);
     daemon_view_done(&v);
     return verb_print(&out);

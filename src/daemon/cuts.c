@@ -70,6 +70,7 @@ bool cut_begin_layout(struct daemon *d, struct cut *c, const struct plan *p, con
 {
     struct apply a;
     apply_init(&a, p);
+    a.resets = APPLY_RESET_OR_ASIDE;
     bool begun = cut_adopt_layout(d, c, &a, who);
     if (!begun)
         apply_done(&a);

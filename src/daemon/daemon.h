@@ -16,6 +16,7 @@
  *     cuts.c      plans on their way through `act`
  *     layouts.c   changes of layouts
  *     layout_orders.c  those that operators ask for
+ *     layout_reboots.c cards whose new MIG mode waits for a reboot
  *     layout_journal.c what a command without a daemon left
  *     maintenance.c cards that an administrator has for a while
  *     keeps.c     layouts that cards keep, over reboots and driver reloads

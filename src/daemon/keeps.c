@@ -158,7 +158,8 @@ void keeps_snapshot(struct daemon *d)
         bool none = has_none(m);
         m->was_away = m->last.health != CARD_OK;
         m->given_up = m->given_up && none && !all && !back;
-        if (m->layout && !ours && !m->given_up && (all || back || none))
+        if (m->layout && !ours && !m->given_up && !reboots_has(d, m->row.uuid) &&
+            (all || back || none))
             seek(m);
     }
     l->started = true;
@@ -255,6 +256,7 @@ void keeps_plan(struct daemon *d, struct plan *ret)
     for (size_t i = 0; i < d->card_count; i++) {
         struct card_memory *m = d->cards[i];
         struct inventory_card *c = inventory_uuid(&d->inventory, m->row.uuid);
+        m->seek = m->seek && !reboots_has(d, m->row.uuid);
         if (!m->seek)
             continue;
         if (now - m->seek_boot_us > d->config.restore_time_us)

@@ -7,32 +7,15 @@
 #include "base/killpoint.h"
 #include "base/log.h"
 
-/* What a command set aside until a reboot stays known to the next one. */
-static void keep_aside(const struct daemon *d, const struct apply *a)
+void journal_cut_over(const struct apply *a)
 {
-    struct err e = ERR_INIT;
-    AUTO(reboot) struct reboot r = REBOOT_INIT;
-    if (a->state != APPLY_DONE || !a->aside.count)
-        return;
-    int code = reboot_load(d->paths.state, &r, &e);
-    if (code == 0) {
-        reboot_add(&r, &a->aside);
-        code = reboot_save(d->paths.state, &r, &e);
-    }
-    if (code < 0)
-        log_line(LOG_ERROR, "%s", e.text);
-}
-
-void journal_cut_over(const struct daemon *d, const struct apply *a)
-{
-    keep_aside(d, a);
     log_line(a->state == APPLY_DONE ? LOG_NOTE : LOG_WARN,
              "a change of layouts that a command could not finish is %s%s%s",
              apply_state_word(a->state), a->failure[0] ? ": " : "", a->failure);
 }
 
 /* A command that still runs has the cards' locks: then it is not ours to finish. */
-static bool all_locked(struct daemon *d)
+bool journal_all_locked(struct daemon *d)
 {
     for (size_t i = 0; i < d->card_count; i++) {
         struct err e = ERR_INIT;
@@ -80,7 +63,7 @@ void journal_seek(struct daemon *d)
     auto_free char *path = text_fmt("%s/apply.journal", d->paths.state);
     if (stat(path, &st) < 0)
         l->journal_sought = true;
-    else if (all_locked(d) && turn_write(d))
+    else if (journal_all_locked(d) && turn_write(d))
         take_journal(d);
 }
 
@@ -88,6 +71,7 @@ void layouts_committed(struct daemon *d)
 {
     struct layouts *l = d->layouts;
     struct err e = ERR_INIT;
+    reboots_committed(d);
     if (!l->journal)
         return;
     KILLPOINT(JOURNAL_TAKEN);

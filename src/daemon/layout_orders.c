@@ -277,6 +277,21 @@ static int collect(const struct layouts *l, const struct looked *k, struct plan 
     return 0;
 }
 
+/* The newest wish for a card counts, also for what follows after a reboot. */
+static void take_reboots(struct daemon *d, const struct looked *k)
+{
+    struct layouts *l = d->layouts;
+    for (size_t i = 0; i < k->count; i++) {
+        const struct card *c = &d->inventory.cards[i].card;
+        if (!k->wishes[i] || !reboots_has(d, c->uuid))
+            continue;
+        if (reboot_look(&l->reboots, c) != REBOOT_WAITS)
+            reboots_forget(d, c->uuid);
+        else if (k->changes[i].verdict == LAYOUT_NEEDS_REBOOT && l->order.agreed)
+            reboots_keep(d, &k->changes[i].steps, l->who, k->wishes[i], l->id);
+    }
+}
+
 /* Cards that are as they are wanted stay so. */
 static void take_done(struct daemon *d, const struct looked *k)
 {
@@ -296,18 +311,29 @@ static const char *first_why(const struct looked *k, enum layout_verdict v)
     return "";
 }
 
+static bool has_verdict(const struct looked *k, enum layout_verdict v)
+{
+    for (size_t i = 0; i < k->count; i++)
+        if (k->wishes[i] && k->changes[i].verdict == v)
+            return true;
+    return false;
+}
+
 static void no_step(struct daemon *d, const struct looked *k)
 {
     struct layouts *l = d->layouts;
     enum layout_verdict worst = worst_of(k);
+    bool some = l->changed || has_verdict(k, LAYOUT_NEEDS_REBOOT);
     if (worst == LAYOUT_AS_WANTED)
         end_order(d, LAYOUT_DONE, "");
+    else if (worst == LAYOUT_NEEDS_REBOOT)
+        end_order(d, LAYOUT_REBOOT, first_why(k, worst));
     else if (worst == LAYOUT_NEEDS_RESET)
         end_order(d, LAYOUT_NO_RESET, first_why(k, worst));
     else if (worst != LAYOUT_BUSY)
-        end_order(d, l->changed ? LAYOUT_PARTLY : LAYOUT_REFUSED, first_why(k, worst));
+        end_order(d, some ? LAYOUT_PARTLY : LAYOUT_REFUSED, first_why(k, worst));
     else if (!l->order.wait)
-        end_order(d, l->changed ? LAYOUT_PARTLY : LAYOUT_IN_USE, first_why(k, worst));
+        end_order(d, some ? LAYOUT_PARTLY : LAYOUT_IN_USE, first_why(k, worst));
 }
 
 void orders_turn(struct daemon *d)
@@ -318,6 +344,7 @@ void orders_turn(struct daemon *d)
     AUTO(plan) struct plan p = PLAN_INIT;
     int r = look(d, &k, &e);
     if (r == 0) {
+        take_reboots(d, &k);
         take_done(d, &k);
         r = collect(l, &k, &p, &e);
     }
@@ -361,13 +388,13 @@ static void order_failed(struct daemon *d, const struct cut *c)
     end_order(d, o, why);
 }
 
-void orders_cut_over(struct daemon *d, const struct cut *over)
+void orders_cut_over(struct daemon *d, const struct cut *over, size_t aside)
 {
     struct layouts *l = d->layouts;
     if (!orders_open(l)) {
         log_line(LOG_WARN, "a change of layouts that nobody waits for is over");
     } else if (over->apply.state == APPLY_DONE) {
-        l->changed += cards_of(&over->apply.plan);
+        l->changed += cards_of(&over->apply.plan) - aside;
         save(d);
     } else {
         order_failed(d, over);
@@ -396,6 +423,34 @@ static void mark_waiting(struct daemon *d, struct inventory_card *c, const struc
     for (size_t i = 0; i < ch.line_count; i++)
         if (ch.lines[i].fate == FATE_DESTROY || ch.lines[i].fate == FATE_MOVE_AWAY)
             c->slices[ch.lines[i].slice].leaving = true;
+}
+
+const struct layout_wish *orders_wish(const struct daemon *d, const char *uuid)
+{
+    const struct layouts *l = d->layouts;
+    const struct layout_wish *wish = NULL;
+    auto_free const struct layout_wish **wishes =
+        mem_new((d->inventory.card_count + 1) * sizeof *wishes);
+    if (!l->chosen || layout_assign(l->chosen, &d->inventory, wishes, NULL) < 0)
+        return NULL;
+    for (size_t i = 0; i < d->inventory.card_count; i++)
+        if (strcmp(d->inventory.cards[i].card.uuid, uuid) == 0)
+            wish = wishes[i];
+    return wish;
+}
+
+void orders_rebooted(struct daemon *d, uint64_t order, const char *failure, bool last)
+{
+    struct layouts *l = d->layouts;
+    if (!order || order != l->id || l->outcome != LAYOUT_REBOOT)
+        return;
+    l->changed += !failure;
+    if (failure)
+        end_order(d, LAYOUT_FAILED, failure);
+    else if (last)
+        end_order(d, LAYOUT_DONE, "");
+    else
+        save(d);
 }
 
 void orders_mark(struct daemon *d)
@@ -527,5 +582,6 @@ json_t *layouts_op_show(void *ctx)
     add_step(j, l);
     json_put(j, "cards", l->cards ? json_incref(l->cards) : json_array());
     json_put(j, "kept", keeps_json(d));
+    json_put(j, "reboots", reboots_json(d));
     return j;
 }

@@ -12,6 +12,7 @@
 
 /* In the place of a user's name, where nobody asked. */
 #define WHO_KEEPS "divvyd: layouts that are kept"
+#define WHO_REBOOT "divvyd: what a reboot was waited for"
 
 struct cut *layouts_cut(const struct daemon *d)
 {
@@ -40,6 +41,7 @@ static int take_plan(const struct journal_row *row, void *arg)
     l->cut.plan_id = row->plan_id;
     l->work = strcmp(row->who, WHO_KEEPS) == 0             ? FOR_KEEPS
               : strcmp(row->who, LAYOUTS_WHO_JOURNAL) == 0 ? FOR_JOURNAL
+              : strcmp(row->who, WHO_REBOOT) == 0          ? FOR_REBOOT
                                                            : FOR_ORDER;
     return 1; /* there is one at a time */
 }
@@ -49,6 +51,8 @@ int layouts_load(struct daemon *d, struct err *e)
     d->layouts = mem_new(sizeof *d->layouts);
     struct find_plan f = { .layouts = d->layouts, .e = e };
     int r = orders_load(d, e);
+    if (r == 0)
+        r = reboots_load(d, e);
     if (r == 0)
         r = store_each_open_step(d->store, take_plan, &f, e);
     if (r >= 0 && f.code == 0 && d->layouts->cut.open)
@@ -63,6 +67,7 @@ void layouts_done(struct daemon *d)
     if (d->cutting == &d->layouts->cut)
         d->cutting = NULL;
     orders_forget(d->layouts);
+    reboots_done(d->layouts);
     apply_done(&d->layouts->cut.apply);
     journal_close(d->layouts->journal);
     free(d->layouts);
@@ -117,7 +122,7 @@ void layouts_plan_card(struct daemon *d, struct inventory_card *c, const struct 
     struct card_memory *m = cards_find(d, c->card.uuid);
     layouts_know_board(d, c);
     layout_plan(c, w, ret);
-    if (ret->verdict > LAYOUT_TO_DO)
+    if (reboot_mark(&d->layouts->reboots, &c->card, ret) || ret->verdict > LAYOUT_TO_DO)
         return;
     if (cuts_of_jobs_on(d, c->card.uuid))
         busy(ret, "slices are being cut on it for a job; possible when that is over");
@@ -144,11 +149,14 @@ void layouts_turn(struct daemon *d)
         orders_turn(d);
     if (l->cut.open)
         return;
-    keeps_plan(d, &p);
+    reboots_plan(d, &p);
+    l->work = p.count ? FOR_REBOOT : FOR_KEEPS;
+    if (!p.count)
+        keeps_plan(d, &p);
     if (!p.count)
         return;
-    l->work = FOR_KEEPS;
-    (void)cut_begin_layout(d, &l->cut, &p, WHO_KEEPS); /* else it is tried again */
+    /* When it cannot begin it is tried again. */
+    (void)cut_begin_layout(d, &l->cut, &p, l->work == FOR_REBOOT ? WHO_REBOOT : WHO_KEEPS);
     d->inventory_stale = true;
 }
 
@@ -159,12 +167,15 @@ void layouts_cut_over(struct daemon *d)
     const struct apply *a = &over.apply;
     l->cut = (struct cut){ .open = false };
     l->look = true;
+    size_t aside = reboots_take(d, a, l->work);
     if (l->work == FOR_KEEPS)
         keeps_cut_over(d, a);
     else if (l->work == FOR_JOURNAL)
-        journal_cut_over(d, a);
+        journal_cut_over(a);
+    else if (l->work == FOR_REBOOT)
+        reboots_cut_over(d, a);
     else
-        orders_cut_over(d, &over);
+        orders_cut_over(d, &over, aside);
     apply_done(&over.apply);
 }
 
@@ -196,11 +207,13 @@ void layouts_mark(struct daemon *d)
         else if (m && m->seek)
             layouts_reserve(c, "its layout is to be restored");
     }
+    reboots_mark(d);
     orders_mark(d);
 }
 
 void layouts_snapshot(struct daemon *d)
 {
     journal_seek(d);
+    reboots_seek(d);
     keeps_snapshot(d);
 }

@@ -14,6 +14,8 @@
  *   - Every card that is changed is locked (apply/lock.h), whatever its pool.
  *   - A card that is as wanted sees no step.
  *
+ * layout_reboots.c: where no reset works, as in a virtual machine, the mode is
+ * stored, the change ends, and goes on by itself when a reboot has come.
  * layout_orders.c: what operators ask for. layout_journal.c: what a command left.
  * keeps.c: a card whose mode is `slices` with a layout of its own keeps it: it
  * stands in the store with ids of profiles and UUIDs of slices, and is looked
@@ -29,7 +31,17 @@
 #include "driver/holders.h"
 #include "plan/layout.h"
 
-enum layout_work { FOR_ORDER = 0, FOR_KEEPS, FOR_JOURNAL };
+enum layout_work { FOR_ORDER = 0, FOR_KEEPS, FOR_JOURNAL, FOR_REBOOT };
+
+/* A card whose new MIG mode is stored and becomes current with a reboot. */
+struct waiting_card {
+    char uuid[CARD_UUID_SIZE];
+    char *who;      /* asked for it; NULL: nobody, or a command without a daemon */
+    uint64_t order; /* by this order; 0: by none */
+    /* Of the wish: what the card is to remember when it is done. */
+    bool has_mode, has_slices;
+    enum card_mode mode;
+};
 
 struct layouts {
     struct cut cut;        /* the change that is under way */
@@ -52,6 +64,12 @@ struct layouts {
     /* A command's journal. */
     bool journal_sought;
     struct journal *journal; /* in this turn's transaction; its file goes after the commit */
+    /* Cards that wait for a reboot. */
+    struct reboot reboots; /* their steps */
+    struct waiting_card *waiting;
+    size_t waiting_count, waiting_alloc;
+    bool reboots_taken;      /* a command's file, in this turn's transaction */
+    bool reboots_unreadable; /* it is there, and left for a person to look at */
 };
 
 int layouts_load(struct daemon *d, struct err *e);
@@ -80,7 +98,8 @@ void layouts_reserve(struct inventory_card *c, const char *why);
 /* Its board with what its file knows beside the driver. */
 void layouts_know_board(struct daemon *d, struct inventory_card *c);
 /*
- * As layout_plan; somebody else's lock and a job's cut under way are LAYOUT_BUSY.
+ * As layout_plan; somebody else's lock and a job's cut under way are LAYOUT_BUSY,
+ * and what waits for a reboot already is LAYOUT_NEEDS_REBOOT, its steps kept.
  * Takes the card's lock when there is something to do.
  */
 void layouts_plan_card(struct daemon *d, struct inventory_card *c, const struct layout_wish *w,
@@ -95,10 +114,14 @@ void orders_forget(struct layouts *l);
 bool orders_open(const struct layouts *l);
 /* The next step of the open one. */
 void orders_turn(struct daemon *d);
-/* `over` was for an order. */
-void orders_cut_over(struct daemon *d, const struct cut *over);
+/* `over` was for an order; of its cards so many wait for a reboot. */
+void orders_cut_over(struct daemon *d, const struct cut *over, size_t aside);
 /* Says in the inventory what the open one waits for. */
 void orders_mark(struct daemon *d);
+/* What the last order wishes of this card; NULL: nothing, or it is over. Valid until it is. */
+const struct layout_wish *orders_wish(const struct daemon *d, const char *uuid);
+/* One more card of that order was gone on with after a reboot; `last`: none of it waits any more. */
+void orders_rebooted(struct daemon *d, uint64_t order, const char *failure, bool last);
 
 /* ---- layout_journal.c ---- */
 
@@ -106,7 +129,31 @@ void orders_mark(struct daemon *d);
 #define LAYOUTS_WHO_JOURNAL "divvyd: a change that was cut short"
 /* Looks once for what a command began, when the cards' locks can be had. */
 void journal_seek(struct daemon *d);
-void journal_cut_over(const struct daemon *d, const struct apply *a);
+void journal_cut_over(const struct apply *a);
+/* Takes the locks of all cards. False: a command that runs has one. */
+bool journal_all_locked(struct daemon *d);
+
+/* ---- layout_reboots.c ---- */
+
+int reboots_load(struct daemon *d, struct err *e);
+void reboots_done(struct layouts *l);
+/* Does this card wait? Then nothing is looked for on it, and nobody turns its mode for a job. */
+bool reboots_has(const struct daemon *d, const char *uuid);
+void reboots_forget(struct daemon *d, const char *uuid);
+/* These cards wait; the newest wish for a card counts. `wish` may be NULL. */
+void reboots_keep(struct daemon *d, const struct plan *steps, const char *who,
+                  const struct layout_wish *wish, uint64_t order);
+/* What a change that is done has set aside is kept. How many cards. */
+size_t reboots_take(struct daemon *d, const struct apply *a, enum layout_work work);
+/* The steps of one card whose reboot has come. Empty: there is none. */
+void reboots_plan(struct daemon *d, struct plan *ret);
+void reboots_cut_over(struct daemon *d, const struct apply *a);
+/* Takes over what a command has set aside, when the cards' locks can be had. */
+void reboots_seek(struct daemon *d);
+void reboots_committed(struct daemon *d);
+void reboots_mark(struct daemon *d);
+/* New reference. */
+json_t *reboots_json(const struct daemon *d);
 
 /* ---- keeps.c ---- */
 

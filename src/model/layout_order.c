@@ -6,8 +6,9 @@
 
 #include "base/text.h"
 
-static const char *const outcome_words[] = { "open",     "done",    "partly", "in use",
-                                             "no reset", "refused", "failed", "stopped" };
+static const char *const outcome_words[] = { "open",   "done",     "partly",
+                                             "in use", "no reset", "refused",
+                                             "failed", "stopped",  "needs reboot" };
 
 void layout_order_done(struct layout_order *o)
 {

@@ -49,9 +49,10 @@ enum layout_outcome {
     LAYOUT_REFUSED,  /* not agreed to, unreachable, or never possible: the cards say which */
     LAYOUT_FAILED,   /* a step failed and all was undone, or not: `reason` */
     LAYOUT_STOPPED,  /* somebody called it off */
+    LAYOUT_REBOOT,   /* no reset works on a card: the rest follows by itself after a reboot */
 };
 
-/* "open", "done", "partly", "in use", "no reset", "refused", "failed", "stopped". */
+/* "open", "done", "partly", "in use", "no reset", "refused", "failed", "stopped", "needs reboot". */
 const char *layout_outcome_word(enum layout_outcome o);
 /* -EINVAL for what is none of these. */
 int layout_outcome_parse(const char *word, enum layout_outcome *ret, struct err *e);

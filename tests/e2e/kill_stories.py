@@ -238,6 +238,23 @@ def command_cut_short(w):
 
 
 @story(passes=4)
+def asked_for_a_reboot(w):
+    """A guest's card: a command stores its mode, divvyd takes that over and goes on after the reboot."""
+    yield
+    w.box.machine.sim("fault", "gpu0", "passthrough")
+    w.kill_daemon()
+    wish = w.wish("cards: [{card: gpu0, mode: slices, slices: [2g.20gb@0, 3g.40gb@4]}]")
+    done = w.divvy.run("layout", "apply", wish, "--yes", check=False)
+    assert done.returncode == 14, done.stderr
+    w.answering()
+    w.until(lambda: not (w.divvy.root / "var/lib/divvy/reboot.json").exists(), "it is taken over")
+    w.kill_daemon()
+    w.box.machine.sim("reboot")
+    w.answering()
+    laid_out(w, (0, "2g.20gb"), (4, "3g.40gb"))
+
+
+@story(passes=4)
 def maintenance(w):
     """The driver is loaded anew while Divvy has let go of it, and the layout comes back."""
     w.lay_out("cards: [{card: gpu0, mode: slices, slices: [2g.20gb@0, 3g.40gb@4]}]")

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 import harness
-from test_layout import (BUSY, IMPOSSIBLE, INVALID, LAB, PARTIAL, apply, end, faults, journal,
-                         layout, opener, places, slices)
+from test_layout import (BUSY, IMPOSSIBLE, INVALID, LAB, PARTIAL, RESET, apply, end, faults, journal,
+                         layout, modes, opener, places, slices)
 
 SEVENTHS = "cards:\n- {card: gpu0, mode: slices, slices: {1g.10gb: 7}}\n"
 
@@ -358,3 +358,71 @@ def test_a_command_that_runs_keeps_its_journal(box, machine):
     assert len(places(box)) == 4
     job = box.divvy.submit("--slice", "1g.10gb", "-o", "/dev/null", "--", "true")
     assert box.divvy.wait(job)["state"] == "completed"
+
+
+# ---- where no reset works ----
+
+AFTER = ["gpu0/1g.10gb@2", "gpu0/1g.10gb@3", "gpu0/2g.20gb@0", "gpu0/3g.40gb@4"]
+KEPT_LAB = LAB.replace("card: gpu0\n", "card: gpu0\n    mode: slices\n")
+
+
+
+@pytest.mark.smoke
+def test_a_reboot_is_asked_for_once_and_gone_on_with(box, divvy):
+    """A guest's card: stored, told everywhere, kept over a crash, and done after the reboot."""
+    box.machine.sim("fault", "gpu0", "passthrough")
+    done = apply(box, KEPT_LAB, status=RESET)
+    assert "since no reset works here" in done.stderr and "by itself after it" in done.stdout
+    waiting = change(divvy)
+    assert waiting["outcome"] == "needs reboot" and waiting["reboots"][0]["gpu"] == 0
+    assert modes(box)[0] == (False, True) and len(places(box)) == 3, "the other card is done"
+    for words in (["layout", "status"], ["status"], ["gpus"]):
+        assert "waits for a reboot of this machine" in divvy.run(*words).stdout, words
+    assert layout(box, "plan", KEPT_LAB, check=False).returncode == RESET
+    job = divvy.submit("--gpus", "1", "-o", "/dev/null", "--", "true")
+    done = apply(box, KEPT_LAB, status=RESET)
+    assert "needs reboot" in done.stdout and modes(box)[0] == (False, True)
+    divvy.kill()
+    divvy.start()
+    apply(box, "cards:\n- {card: gpu1, slices: [7g.80gb]}\n")
+    assert change(divvy)["reboots"] and modes(box)[0] == (False, True)
+    divvy.kill()
+    box.machine.sim("reboot")
+    divvy.start()
+    harness.until(lambda: [p for p in places(box) if p.startswith("gpu0")] == AFTER, "it goes on")
+    harness.until(lambda: not change(divvy)["reboots"], "nothing waits any more")
+    assert 0 in [kept["gpu"] for kept in change(divvy)["kept"]], "its layout is kept from now on"
+    assert divvy.show(job)["state"] == "pending", "no job turned anything"
+    divvy.run("cancel", job)
+
+
+def test_a_reboot_that_a_command_asked_for_divvyd_goes_on_with(box, machine):
+    machine.sim("fault", "gpu0", "passthrough")
+    apply(box, LAB, status=RESET)
+    box.divvy.configure("cards:\n  default: {pool: queue, mode: auto}\n")
+    box.divvy.start()
+    harness.until(lambda: change(box.divvy)["reboots"], "it is taken over")
+    harness.until(lambda: not (box.divvy.root / "var/lib/divvy/reboot.json").exists(),
+                  "its file is gone")
+    assert modes(box)[0] == (False, True)
+    machine.sim("reboot")
+    harness.until(lambda: [p for p in places(box) if p.startswith("gpu0")] == AFTER, "it goes on")
+
+
+def test_a_mode_that_waits_is_turned_back_when_somebody_says_so(box, divvy):
+    box.machine.sim("fault", "gpu0", "passthrough")
+    apply(box, LAB, status=RESET)
+    apply(box, "cards:\n- {card: gpu0, mode: whole}\n")
+    assert modes(box)[0] == (False, False) and not change(divvy)["reboots"]
+
+
+def test_nvlink_peers_are_named_and_left_alone(box, divvy):
+    for card in ("gpu0", "gpu1"):
+        box.machine.sim("fault", card, "nvlink")
+    box.machine.sim("fault", "gpu0", "reset-required")
+    apply(box, "cards:\n- {card: gpu1, slices: [7g.80gb]}\n")
+    before = slices(box)
+    peer = divvy.json("gpus")["cards"][1]["uuid"]
+    done = apply(box, "cards:\n- {card: gpu0, slices: [7g.80gb]}\n", status=RESET)
+    assert "NVLink" in done.stderr and f"gpu1 {peer}" in done.stderr
+    assert slices(box) == before and modes(box)[0] == (False, False)

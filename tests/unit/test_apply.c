@@ -336,6 +336,11 @@ static void test_a_card_whose_reset_cannot_be_had_is_set_aside(void **state)
         late->mig_now = false;
         late->mig_pending = true;
         assert_int_equal(reboot_look(&r, late), REBOOT_WAITS);
+        struct layout_change ch = { .verdict = LAYOUT_BUSY, .turn = 0 };
+        assert_false(reboot_mark(&r, late, &ch)); /* to take it back is another wish */
+        ch.turn = 1;
+        assert_true(reboot_mark(&r, late, &ch));
+        assert_int_equal(ch.verdict, LAYOUT_NEEDS_REBOOT);
         late->mig_now = true;
         assert_int_equal(reboot_look(&r, late), REBOOT_DONE);
         assert_int_equal(reboot_look(&r, &w->inv.cards[0].card), REBOOT_NONE);
