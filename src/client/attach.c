@@ -14,17 +14,11 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "model/attach_wire.h"
-#include "model/job_json.h"
+#include "client/packet.h"
 
 #define RETRY_NS 5000000
 #define INPUT_BYTES 4096
 #define INTERRUPTS_TO_LEAVE 3
-
-struct packet {
-    struct attach_head head;
-    char body[ATTACH_BODY_MAX];
-};
 
 /* A command to run inside the job. */
 struct entry {
@@ -126,30 +120,6 @@ static void relay_done(struct relay *r)
 
 /* ---- packets ------------------------------------------------------------ */
 
-static int send_packet(int sock, enum attach_type type, const void *body, size_t len, bool streams)
-{
-    struct attach_head head = { .type = type };
-    struct iovec iov[2] = { { .iov_base = &head, .iov_len = sizeof head },
-                            { .iov_base = (void *)(uintptr_t)body, .iov_len = len } };
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(3 * sizeof(int))];
-    } control;
-    struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-    if (streams) {
-        static const int standard[3] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
-        memset(&control, 0, sizeof control);
-        msg.msg_control = &control;
-        msg.msg_controllen = sizeof control;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof standard);
-        memcpy(CMSG_DATA(c), standard, sizeof standard);
-    }
-    return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 static struct winsize window_size(void)
 {
     struct winsize size = { .ws_row = 0 };
@@ -157,10 +127,12 @@ static struct winsize window_size(void)
     return size;
 }
 
+static const int standard[3] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
+
 static int say(const struct relay *r, enum attach_type type, const void *body, size_t len,
                struct err *e)
 {
-    int code = send_packet(r->sock, type, body, len, !r->pty);
+    int code = packet_send(r->sock, type, body, len, r->pty ? NULL : standard);
     /* A supervisor that refused has closed already; its reason is still to be read. */
     return code < 0 && code != -EPIPE ? err_set(e, code, "cannot attach: %s", strerror(-code)) : 0;
 }
@@ -199,8 +171,8 @@ static void send_window(const struct relay *r)
 {
     struct winsize size = window_size();
     struct attach_window window = { .rows = size.ws_row, .columns = size.ws_col };
-    (void)send_packet(r->sock, ATTACH_WINDOW, &window, sizeof window,
-                      false); /* the next one tells */
+    (void)packet_send(r->sock, ATTACH_WINDOW, &window, sizeof window,
+                      NULL); /* the next one tells */
 }
 
 /* ---- turns -------------------------------------------------------------- */
@@ -224,8 +196,7 @@ static int take_signals(struct relay *r, struct err *e)
             continue;
         }
         struct attach_signal asked = { .signal = info.ssi_signo };
-        (void)send_packet(r->sock, ATTACH_SIGNAL, &asked, sizeof asked,
-                          false); /* gone: seen soon */
+        (void)packet_send(r->sock, ATTACH_SIGNAL, &asked, sizeof asked, NULL); /* gone: seen soon */
         if (info.ssi_signo == SIGINT && wants_to_leave(r))
             return err_set(e, -EINTR, "interrupted three times; the job is hung up");
     }
@@ -239,7 +210,7 @@ static void take_input(struct relay *r)
         return;
     if (n <= 0) {
         r->input_over = true;
-        (void)send_packet(r->sock, ATTACH_END_OF_INPUT, NULL, 0, false); /* as good as typing ^D */
+        (void)packet_send(r->sock, ATTACH_END_OF_INPUT, NULL, 0, NULL); /* as good as typing ^D */
         return;
     }
     r->input_len = (size_t)n;
@@ -247,16 +218,9 @@ static void take_input(struct relay *r)
 
 static void give_input(struct relay *r)
 {
-    int code = send_packet(r->sock, ATTACH_DATA, r->input, r->input_len, false);
+    int code = packet_send(r->sock, ATTACH_DATA, r->input, r->input_len, NULL);
     if (code != -EAGAIN && code != -EINTR)
         r->input_len = 0; /* taken, or nobody is there to take it: seen soon */
-}
-
-static int read_end(const char *text, size_t len, struct job_exit *ret, struct err *e)
-{
-    auto_json json_t *j = NULL;
-    int r = json_parse(text, len, "the end of the job", &j, e);
-    return r < 0 ? r : exit_from_json(j, ret, e);
 }
 
 /* 1: the job has ended and `ret` is filled; 0: go on. */
@@ -277,7 +241,7 @@ static int take_packet(struct relay *r, struct job_exit *ret, struct err *e)
         return err_set(e, -EPROTO, "%.*s", (int)len, p.body);
     if (p.head.type != ATTACH_EXIT)
         return 0;
-    int code = read_end(p.body, len, ret, e);
+    int code = packet_read_end(p.body, len, ret, e);
     return code < 0 ? code : 1;
 }
 
