@@ -60,8 +60,14 @@ static const struct argp_option table[] = {
     { "signal", KEY(OPT_SIGNAL), "SIGNAL[@TIME]", 0,
       "send this to every process of the job TIME (default 60s) before --time ends it", 2 },
     { "output", 'o', "FILE", 0,
-      "standard output and error; %j is the job's number, %t the task's, %A_%a array and index "
+      "standard output and error; %j is the job's number, %t the task's, %A_%a array and index, "
+      "%x the job's name, %u yours "
       "(default: divvy-%j.out, of an array divvy-%A_%a.out)",
+      2 },
+    { "error", 'e', "FILE", 0, "standard error alone (default: where the output goes)", 2 },
+    { "srun", KEY(OPT_SRUN), "N", 0,
+      "run the command once, in the first task, and let srun in it start N processes; each: one "
+      "for each task (what scripts with #SBATCH lines do by themselves)",
       2 },
     { "env", KEY(OPT_ENV), "WHAT", 0,
       "its environment: all of yours (default), none, or only NAME,NAME,…; NAME=VALUE sets one on "
@@ -93,9 +99,9 @@ static const struct {
     int key;
     enum job_option option;
 } letters[] = {
-    { 'G', OPT_GPUS },  { 'n', OPT_TASKS },      { 'J', OPT_NAME },  { 'A', OPT_ACCOUNT },
-    { 't', OPT_TIME },  { 'o', OPT_OUTPUT },     { 'D', OPT_CHDIR }, { 'a', OPT_ARRAY },
-    { 'b', OPT_BEGIN }, { 'd', OPT_DEPENDENCY }, { 'H', OPT_HOLD },
+    { 'G', OPT_GPUS },  { 'n', OPT_TASKS },  { 'J', OPT_NAME },       { 'A', OPT_ACCOUNT },
+    { 't', OPT_TIME },  { 'o', OPT_OUTPUT }, { 'D', OPT_CHDIR },      { 'a', OPT_ARRAY },
+    { 'e', OPT_ERROR }, { 'b', OPT_BEGIN },  { 'd', OPT_DEPENDENCY }, { 'H', OPT_HOLD },
 };
 
 bool job_option_set(struct job_options *o, int key, const char *arg)
@@ -550,24 +556,61 @@ static char *default_name(const char *command)
     return text_dup("job");
 }
 
+/* %x and %u are known here; in what they stand for, a % is no sign. */
+static char *file_name(const struct job_spec *s, const struct submit_place *where,
+                       const char *words)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    for (const char *p = words; *p; p++) {
+        const char *with = p[0] == '%' && p[1] == 'x'   ? s->name
+                           : p[0] == '%' && p[1] == 'u' ? where->user
+                                                        : NULL;
+        bool pair = p[0] == '%' && p[1];
+        for (const char *w = with; w && *w; w++)
+            text_addf(&t, *w == '%' ? "%%%%" : "%c", *w);
+        if (!with)
+            text_addn(&t, p, pair ? 2 : 1);
+        p += pair;
+    }
+    return join(where->cwd, t.buf ? t.buf : "");
+}
+
+static int read_srun(const struct job_options *o, struct job_spec *s, struct err *e)
+{
+    const struct job_option_value *v = &o->values[OPT_SRUN];
+    uint64_t n = request_tasks(&s->request);
+    int r = 0;
+    if (!v->words)
+        return 0;
+    if (strcmp(v->words, "each") != 0)
+        r = text_parse_u64(v->words, 1, REQUEST_TASKS_MAX, "--srun", &n, e);
+    s->srun_tasks = (uint32_t)n;
+    return wrong(v, r, e);
+}
+
 static int read_texts(const struct job_options *o, const struct submit_place *where,
                       struct job_spec *s, struct err *e)
 {
     const struct job_option_value *v = o->values;
     const char *account = v[OPT_ACCOUNT].words ? v[OPT_ACCOUNT].words : where->account_hint;
     s->cwd = join(where->cwd, v[OPT_CHDIR].words ? v[OPT_CHDIR].words : where->cwd);
+    if (v[OPT_CHDIR].words)
+        s->submit_dir = text_dup(where->cwd);
     s->account = text_dup(account);
     s->qos = text_dup(v[OPT_QOS].words);
     if (v[OPT_NAME].words)
         s->name = text_dup(v[OPT_NAME].words);
     else
         s->name = default_name(where->command && where->command[0] ? where->command[0] : "");
-    s->output = where->attached ? NULL
-                                : join(where->cwd, v[OPT_OUTPUT].words  ? v[OPT_OUTPUT].words
-                                                   : v[OPT_ARRAY].words ? "divvy-%A_%a.out"
-                                                                        : "divvy-%j.out");
-    int r = 0;
-    if (v[OPT_TIME].words)
+    if (!where->attached)
+        s->output = file_name(s, where,
+                              v[OPT_OUTPUT].words  ? v[OPT_OUTPUT].words
+                              : v[OPT_ARRAY].words ? "divvy-%A_%a.out"
+                                                   : "divvy-%j.out");
+    if (!where->attached && v[OPT_ERROR].words)
+        s->error = file_name(s, where, v[OPT_ERROR].words);
+    int r = read_srun(o, s, e);
+    if (r == 0 && v[OPT_TIME].words)
         r = wrong(&v[OPT_TIME], text_parse_duration(v[OPT_TIME].words, "--time", &s->limit_us, e),
                   e);
     if (r == 0 && v[OPT_TIME].words && !s->limit_us)
@@ -616,7 +659,8 @@ static int check_words(const struct job_spec *s, struct err *e)
                            "argument %zu of the command is no UTF-8; put it into a script and "
                            "submit that",
                            i);
-    if (!is_utf8(s->cwd) || (s->output && !is_utf8(s->output)))
+    if (!is_utf8(s->cwd) || (s->output && !is_utf8(s->output)) ||
+        (s->error && !is_utf8(s->error)) || (s->submit_dir && !is_utf8(s->submit_dir)))
         return err_set(e, -EINVAL,
                        "the working directory or the output file has a name that is no "
                        "UTF-8; choose others with --chdir and --output");

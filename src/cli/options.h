@@ -38,6 +38,8 @@ enum job_option {
     OPT_QOS,
     OPT_TIME,
     OPT_OUTPUT,
+    OPT_ERROR,
+    OPT_SRUN,
     OPT_MEM,
     OPT_CPUS,
     OPT_SIGNAL,
@@ -99,6 +101,7 @@ struct submit_place {
     const char *script;       /* text, or NULL */
     bool attached;            /* divvy run: no output file */
     int64_t now_wall_us;      /* for --begin and --deadline */
+    const char *user;         /* for %u in the names of files; NULL: %u stays */
     const char *account_hint; /* DIVVY_ACCOUNT of the caller; NULL: the daemon knows */
 };
 

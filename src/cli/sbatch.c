@@ -1,11 +1,13 @@
 #include "cli/sbatch.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "model/request.h"
 
 enum how {
     TAKE = 0, /* the same value under our name */
@@ -15,6 +17,8 @@ enum how {
     MEM,      /* a number alone is MiB */
     SIGNAL,   /* "B:USR1@60" */
     ONE,      /* only 1 makes sense here */
+    TASKS,    /* so many processes srun starts */
+    PER_TASK, /* GPUS, times those */
     LEFT_OUT,
     LEFT_OUT_FLAG,
 };
@@ -46,10 +50,10 @@ static const struct known {
     { "requeue", 0, "--requeue-on-fault", FLAG },
     { "no-requeue", 0, "--no-requeue", FLAG },
     { "nodes", 'N', NULL, ONE },
-    { "ntasks", 'n', NULL, ONE },
-    { "ntasks-per-node", 0, NULL, ONE },
+    { "ntasks", 'n', NULL, TASKS },
+    { "ntasks-per-node", 0, NULL, TASKS },
     { "partition", 'p', NULL, LEFT_OUT },
-    { "error", 'e', NULL, LEFT_OUT },
+    { "error", 'e', "--error", TAKE },
     { "mail-type", 0, NULL, LEFT_OUT },
     { "mail-user", 0, NULL, LEFT_OUT },
     { "constraint", 'C', NULL, LEFT_OUT },
@@ -59,7 +63,7 @@ static const struct known {
     { "mem-per-cpu", 0, NULL, LEFT_OUT },
     { "mem-per-gpu", 0, NULL, LEFT_OUT },
     { "cpus-per-gpu", 0, NULL, LEFT_OUT },
-    { "gpus-per-task", 0, NULL, LEFT_OUT },
+    { "gpus-per-task", 0, NULL, PER_TASK },
     { "exclude", 'x', NULL, LEFT_OUT },
     { "nodelist", 'w', NULL, LEFT_OUT },
     { "reservation", 0, NULL, LEFT_OUT },
@@ -77,6 +81,9 @@ struct translation {
     struct script_options *ret;
     struct text left_out;
     unsigned gpu_line; /* where a GPU was asked for; 0: nowhere yet */
+    uint32_t tasks;    /* 0: not said */
+    const char *per_task;
+    unsigned per_task_line;
     struct err *e;
 };
 
@@ -130,8 +137,10 @@ static bool is_profile(const char *s)
 }
 
 /* "2", "a100:2", "2g.20gb:1", "a100". */
-static int take_gpus(struct translation *t, const char *value)
+static int take_gpus(struct translation *t, const char *value, uint32_t times)
 {
+    uint64_t count = 0;
+    struct err e = ERR_INIT;
     const char *colon = strrchr(value, ':');
     const char *number = colon ? colon + 1 : is_number(value) ? value : "1";
     auto_free char *type = text_fmt("%.*s",
@@ -141,14 +150,15 @@ static int take_gpus(struct translation *t, const char *value)
                                     value);
     if (!is_number(number))
         return wrong(t, "this is no number of GPUs");
-    if (is_profile(type) && strcmp(number, "1") != 0)
-        return wrong(t, "a script runs once and uses one slice; #DIVVY --slice PROFILE:N runs it N "
-                        "times, each with a slice of its own");
-    if (is_profile(type))
-        return emit_gpu(t, text_fmt("--slice=%s", type));
+    if (text_parse_u64(number, 0, REQUEST_TASKS_MAX, "number of GPUs", &count, &e) < 0)
+        return wrong(t, e.text);
+    count *= times;
+    if (is_profile(type) && count)
+        return emit_gpu(t, count == 1 ? text_fmt("--slice=%s", type)
+                                      : text_fmt("--slice=%s:%" PRIu64, type, count));
     if (type[0])
         leave_out(t, type);
-    return strcmp(number, "0") == 0 ? 0 : emit_gpu(t, text_fmt("--gpus=%s", number));
+    return count == 0 ? 0 : emit_gpu(t, text_fmt("--gpus=%" PRIu64, count));
 }
 
 static int take_gres(struct translation *t, const char *value)
@@ -159,7 +169,7 @@ static int take_gres(struct translation *t, const char *value)
         leave_out(t, word);
         return 0;
     }
-    return take_gpus(t, *rest ? rest + 1 : "1");
+    return take_gpus(t, *rest ? rest + 1 : "1", 1);
 }
 
 static void take_signal(struct translation *t, const char *value)
@@ -170,15 +180,35 @@ static void take_signal(struct translation *t, const char *value)
     emit(t, text_fmt("--signal=%s%s", value, at && is_number(at + 1) ? "s" : ""));
 }
 
-static int take_one(struct translation *t, const struct known *k, const char *value)
+static int take_one(struct translation *t, const char *value)
 {
-    if (strcmp(value, "1") == 0)
-        return 0;
-    if (strcmp(k->name, "nodes") == 0)
-        return wrong(t, "this is one machine: --nodes can only be 1");
-    auto_free char *word = text_fmt("--%s=%.32s", k->name, value);
-    leave_out(t, word);
+    return strcmp(value, "1") == 0 ? 0 : wrong(t, "this is one machine: --nodes can only be 1");
+}
+
+static int take_tasks(struct translation *t, const struct known *k, const char *value)
+{
+    uint64_t n = 0;
+    struct err e = ERR_INIT;
+    auto_free char *what = text_fmt("--%s", k->name);
+    if (text_parse_u64(value, 1, REQUEST_TASKS_MAX, what, &n, &e) < 0)
+        return wrong(t, e.text);
+    if (t->tasks && t->tasks != n)
+        return wrong(t, "--ntasks and --ntasks-per-node say two things, and this is one machine");
+    t->tasks = (uint32_t)n;
     return 0;
+}
+
+/* A script that was written for sbatch runs once, and srun in it starts the others. */
+static int finish(struct translation *t)
+{
+    int r = 0;
+    if (t->per_task) {
+        t->line = t->per_task_line;
+        r = take_gpus(t, t->per_task, t->tasks ? t->tasks : 1);
+    }
+    if (r == 0)
+        emit(t, t->tasks ? text_fmt("--srun=%u", t->tasks) : text_dup("--srun=each"));
+    return r;
 }
 
 static int take_option(struct translation *t, const struct known *k, const char *value)
@@ -191,7 +221,13 @@ static int take_option(struct translation *t, const struct known *k, const char 
         emit(t, text_dup(k->ours));
         return 0;
     case GPUS:
-        return take_gpus(t, value);
+        return take_gpus(t, value, 1);
+    case PER_TASK: /* --ntasks may come later */
+        t->per_task = value;
+        t->per_task_line = t->line;
+        return 0;
+    case TASKS:
+        return take_tasks(t, k, value);
     case GRES:
         return take_gres(t, value);
     case MEM:
@@ -202,7 +238,7 @@ static int take_option(struct translation *t, const struct known *k, const char 
         take_signal(t, value);
         return 0;
     case ONE:
-        return take_one(t, k, value);
+        return take_one(t, value);
     case LEFT_OUT:
     case LEFT_OUT_FLAG:
         break;
@@ -264,6 +300,8 @@ int sbatch_words(const char *file, const struct script_options *found, struct sc
     int r = 0;
     for (size_t i = 0; r >= 0 && i < found->count; i += (size_t)(r > 0 ? r : 0))
         r = take_word(&t, found, i);
+    if (r >= 0 && found->count)
+        r = finish(&t);
     *ret_note = NULL;
     if (r >= 0 && t.left_out.len)
         *ret_note = text_fmt("%s: #SBATCH options that mean nothing here were left out: %s", file,

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -108,11 +109,13 @@ static int make_spec(struct submission *s, const char *script, bool attached, st
     if (!cwd)
         return err_set(e, -EINVAL, "the working directory is gone: %s; change to another one",
                        strerror(errno));
+    const struct passwd *user = getpwuid(getuid());
     struct submit_place where = { .cwd = cwd,
                                   .environ_ = environ,
                                   .command = s->command,
                                   .script = script,
                                   .attached = attached,
+                                  .user = user ? user->pw_name : NULL,
                                   .now_wall_us = clock_now().wall_us,
                                   .account_hint = getenv("DIVVY_ACCOUNT") };
     int r = job_options_spec(&s->options, &where, ret, &left_out, e);

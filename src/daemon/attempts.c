@@ -80,9 +80,12 @@ static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
         return r;
     s->job.limit_us = waits_limit(j, s->job.limit_us, clock_now().wall_us);
     bool array = j->waits && j->waits->array.count;
-    char *output = job_array_output(s->job.output, array ? j->waits->id : j->id, j->array_index);
-    free(s->job.output);
-    s->job.output = output;
+    char **files[] = { &s->job.output, &s->job.error };
+    for (size_t i = 0; i < 2; i++) {
+        char *name = job_array_output(*files[i], array ? j->waits->id : j->id, j->array_index);
+        free(*files[i]);
+        *files[i] = name;
+    }
     s->job_id = j->id;
     s->attempt = j->attempt->number;
     s->uid = j->uid;

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -147,21 +149,41 @@ static void tell_array(const struct job *j, struct jobdir_task *t)
     add_number(t, "DIVVY_ARRAY_MAX", a->indices[a->count - 1]);
 }
 
-/* The script itself says that it was written for sbatch. */
-static bool is_sbatch(const struct job_spec *s)
+static const char *find_env(char *const *env, const char *name)
 {
-    return s->script && strstr(s->script, "\n#SBATCH");
+    size_t len = strlen(name);
+    for (size_t i = 0; env && env[i]; i++)
+        if (strncmp(env[i], name, len) == 0 && env[i][len] == '=')
+            return env[i] + len + 1;
+    return NULL;
+}
+
+/* `srun` is found by such jobs alone: others may have Slurm's own. */
+static void add_srun(struct daemon *d, const struct job_spec *s, struct jobdir_task *t)
+{
+    const char *path = find_env(s->env, "PATH");
+    auto_free char *with =
+        text_fmt("%s:%s", d->paths.srun, path && path[0] ? path : "/usr/local/bin:/usr/bin:/bin");
+    if (!s->container.image)
+        add_env(t, "PATH", with);
 }
 
 static void tell_slurm(const struct job *j, const struct jobdir_spec *s, struct jobdir_task *t)
 {
-    uint32_t tasks = request_tasks(&j->request);
+    char host[HOST_NAME_MAX + 1] = "localhost";
+    (void)gethostname(host, sizeof host - 1); /* cut, or as above */
     add_number(t, "SLURM_JOB_ID", j->id);
     add_number(t, "SLURM_JOBID", j->id);
     add_env(t, "SLURM_JOB_NAME", s->job.name);
-    add_env(t, "SLURM_SUBMIT_DIR", s->job.cwd);
+    add_env(t, "SLURM_SUBMIT_DIR", s->job.submit_dir ? s->job.submit_dir : s->job.cwd);
+    add_env(t, "SLURM_JOB_NODELIST", host);
+    add_env(t, "SLURM_NODELIST", host);
+    add_env(t, "SLURMD_NODENAME", host);
     add_number(t, "SLURM_NNODES", 1);
-    add_number(t, "SLURM_NTASKS", tasks);
+    add_number(t, "SLURM_JOB_NUM_NODES", 1);
+    add_number(t, "SLURM_NODEID", 0);
+    add_number(t, "SLURM_NTASKS", s->job.srun_tasks);
+    add_number(t, "SLURM_NPROCS", s->job.srun_tasks);
     add_number(t, "SLURM_PROCID", 0);
     add_number(t, "SLURM_LOCALID", 0);
     add_number(t, "SLURM_GPUS_ON_NODE", j->attempt->place.count);
@@ -205,8 +227,11 @@ static void tell_task(struct daemon *d, const struct job *j, struct jobdir_spec 
     add_env(t, "DIVVY_ROOT", d->paths.root);
     if (j->waits && j->waits->array.count)
         tell_array(j, t);
-    if (is_sbatch(&s->job))
+    if (s->job.srun_tasks) {
         tell_slurm(j, s, t);
+        add_srun(d, &s->job, t);
+        add_number(t, "DIVVY_SRUN_TASKS", request_tasks(&j->request));
+    }
 }
 
 /* With --bind none the task must not see the submitter's own choice either. */

@@ -80,6 +80,7 @@ struct paths {
     char *driver_root; /* where /dev and /proc of the driver stand */
     char *self;        /* this program */
     char *supervisor;  /* divvy-supervise */
+    char *srun;        /* folder of the srun that jobs find */
     char *cdi;         /* the CDI specification to keep up to date; NULL: none */
 };
 

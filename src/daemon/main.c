@@ -148,6 +148,18 @@ static char *sibling(const char *self, const char *name)
     return text_fmt("%s/%s", DIVVY_LIBEXECDIR, name);
 }
 
+/* A folder with nothing else in it. */
+static char *srun_folder(const char *self)
+{
+    const char *slash = strrchr(self, '/');
+    char *built = text_fmt("%.*s/srun", slash ? (int)(slash - self) : 1, slash ? self : ".");
+    auto_free char *program = text_fmt("%s/srun", built);
+    if (access(program, X_OK) == 0)
+        return built;
+    free(built);
+    return sibling(self, "slurm");
+}
+
 static int make_absolute(const char *path, char **ret, struct err *e)
 {
     char *real = realpath(path, NULL);
@@ -178,6 +190,7 @@ static int paths_open(struct paths *p, const struct arguments *a, struct err *e)
     p->socket = file_under(p->root, "/run/divvy/divvyd.sock");
     p->self = own_path();
     p->supervisor = sibling(p->self, "divvy-supervise");
+    p->srun = srun_folder(p->self);
     r = file_mkdirs(p->state, 0755, e);
     if (r == 0)
         r = file_mkdirs(p->jobs, 0700, e);
@@ -217,6 +230,7 @@ static void paths_close(struct paths *p)
     free(p->driver_root);
     free(p->self);
     free(p->supervisor);
+    free(p->srun);
 }
 
 /* Without a file the defaults hold: a fresh installation watches and touches nothing. */

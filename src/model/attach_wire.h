@@ -21,6 +21,16 @@
  *           with fds 0, 1, 2 unless ATTACH_PTY
  *                                     as above; EXIT tells of the command
  *
+ *     MORE bytes: strings that the next ENTER begins with, when one packet
+ *           cannot hold them
+ *                                     BUSY before ERROR: later it may work
+ *
+ * With ATTACH_STEP the strings of ENTER are: "", the folder to run in, the
+ * number of arguments, the arguments, and then a whole environment. The task
+ * is then a wish: with ATTACH_ALONE a free task is taken (BUSY: there is none),
+ * else the one with the fewest steps. While ATTACH_STEP_GOES_ON was the last
+ * word of a process, no other process begins a step.
+ *
  * HELLO attaches to the job itself, one client at a time, and only to a job
  * that was submitted to be attached. ENTER runs one more command inside a job
  * that runs: in the cgroup of a task, under its gate, with its environment and
@@ -37,7 +47,8 @@
 #include <stdint.h>
 
 #define ATTACH_VERSION 1
-#define ATTACH_BODY_MAX 16384 /* bytes in one packet after the head */
+#define ATTACH_BODY_MAX 16384   /* bytes in one packet after the head */
+#define ATTACH_ASKED_MAX 524288 /* of all strings of an ENTER together */
 
 enum attach_type {
     ATTACH_HELLO = 1,
@@ -49,10 +60,15 @@ enum attach_type {
     ATTACH_EXIT,
     ATTACH_ERROR,
     ATTACH_ENTER,
+    ATTACH_MORE,
+    ATTACH_BUSY,
 };
 
 enum attach_flag {
     ATTACH_PTY = 1 << 0, /* with HELLO it must agree with job_spec.pty */
+    ATTACH_STEP = 1 << 1,
+    ATTACH_ALONE = 1 << 2,
+    ATTACH_STEP_GOES_ON = 1 << 3,
 };
 
 struct attach_head {

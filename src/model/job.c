@@ -230,6 +230,8 @@ void job_spec_done(struct job_spec *s)
     strv_free(s->env);
     free(s->cwd);
     free(s->output);
+    free(s->error);
+    free(s->submit_dir);
     free(s->script);
     free(s->array);
     free(s->dependency);
@@ -302,6 +304,8 @@ static int check_utf8(const struct job_spec *s, struct err *e)
         return err_set(e, -EINVAL, "the working directory's name is no UTF-8: %s", s->cwd);
     if (s->output && !text_is_utf8(s->output))
         return err_set(e, -EINVAL, "the output file's name is no UTF-8: %s", s->output);
+    if ((s->error && !text_is_utf8(s->error)) || (s->submit_dir && !text_is_utf8(s->submit_dir)))
+        return err_set(e, -EINVAL, "the error file's or the folder's name is no UTF-8");
     if (s->script && !text_is_utf8(s->script))
         return err_set(e, -EINVAL, "the script is no UTF-8");
     return 0;
@@ -329,6 +333,18 @@ static int check_order(const struct job_spec *s, struct err *e)
     return 0;
 }
 
+/* What srun starts beside the script, the script's container would have to let out. */
+static int check_srun(const struct job_spec *s, struct err *e)
+{
+    if (s->srun_tasks && s->container.image && request_tasks(&s->request) > 1)
+        return err_set(e, -EINVAL,
+                       "a script in a container runs once and has no srun; several slices go with "
+                       "a command behind --, which runs once for each");
+    if (s->error && !s->output)
+        return err_set(e, -EINVAL, "an error file goes with an output file");
+    return 0;
+}
+
 int job_spec_check(const struct job_spec *s, struct err *e)
 {
     int r = check_label(s->name, JOB_NAME_MAX, "the job's name", e);
@@ -336,6 +352,8 @@ int job_spec_check(const struct job_spec *s, struct err *e)
         r = check_label(s->account, JOB_ACCOUNT_MAX, "the account's name", e);
     if (r == 0 && s->qos)
         r = check_label(s->qos, JOB_QOS_MAX, "the class's name", e);
+    if (r == 0)
+        r = check_srun(s, e);
     if (r < 0)
         return r;
     if (!strv_count(s->argv) || !s->argv[0][0])

@@ -154,12 +154,15 @@ struct job_spec {
     char **env;                     /* NULL-terminated "NAME=value" */
     char *cwd;                      /* absolute */
     char *output;                   /* file for output and error, or NULL: attached, nothing kept */
+    char *error;                    /* file for error alone; NULL: where output goes */
+    char *submit_dir;               /* where it was submitted; NULL: in cwd */
     char *script;                   /* text of a submitted script, or NULL */
     struct job_container container; /* image NULL: none */
     char *array;                    /* its indices, as in model/array.h; NULL: one job */
     char *dependency;               /* as in model/depend.h; NULL: none */
     int64_t begin_wall_us;          /* it starts no earlier; 0: at once */
     int64_t deadline_wall_us;       /* it ends by then, or does not start; 0: none */
+    uint32_t srun_tasks; /* the command runs once, and srun in it as many; 0: it knows no srun */
     enum job_bind bind;
     bool hold;             /* it waits until it is released */
     bool keep_invalid;     /* it stays when its dependency cannot be met any more */

@@ -251,7 +251,13 @@ json_t *job_spec_to_json(const struct job_spec *s, bool with_env)
         json_put(j, "env", json_strv(s->env));
     json_put_text(j, "cwd", s->cwd);
     json_put_text(j, "output", s->output);
+    if (s->error)
+        json_put_text(j, "error", s->error);
+    if (s->submit_dir)
+        json_put_text(j, "submit_dir", s->submit_dir);
     json_put_text(j, "script", s->script);
+    if (s->srun_tasks)
+        json_put_u64(j, "srun_tasks", s->srun_tasks);
     if (s->container.image) /* an older reader takes what has none */
         json_put(j, "container", container_to_json(&s->container));
     put_order(j, s);
@@ -271,6 +277,8 @@ static void read_spec_strings(struct fields *f, struct job_spec *s)
     s->qos = text_dup(fields_text(f, "qos", FIELD_OPTIONAL, JOB_QOS_MAX));
     s->cwd = text_dup(fields_text(f, "cwd", FIELD_REQUIRED, 4096));
     s->output = text_dup(fields_text(f, "output", FIELD_OPTIONAL, 4096));
+    s->error = text_dup(fields_text(f, "error", FIELD_OPTIONAL, 4096));
+    s->submit_dir = text_dup(fields_text(f, "submit_dir", FIELD_OPTIONAL, 4096));
     s->script = text_dup(fields_text(f, "script", FIELD_OPTIONAL, 1 << 20));
     s->argv = fields_strv(f, "argv", FIELD_REQUIRED, JOB_ARGS_MAX, JOB_COMMAND_MAX);
     s->env = fields_strv(f, "env", FIELD_OPTIONAL, JOB_ENV_MAX, JOB_ENV_MAX);
@@ -318,6 +326,7 @@ static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, str
     read_spec_bind(&f, &s);
     s.limit_us = fields_i64(&f, "limit_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     s.mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    s.srun_tasks = (uint32_t)fields_u64(&f, "srun_tasks", FIELD_OPTIONAL, 0, REQUEST_TASKS_MAX, 0);
     s.cpu_milli = (uint32_t)fields_u64(&f, "cpu_milli", FIELD_OPTIONAL, 0, JOB_CPU_MILLI_MAX, 0);
     read_spec_warning(&f, &s);
     read_spec_order(&f, &s);

@@ -89,6 +89,8 @@ static void init(struct attach *a, uid_t uid, bool pty)
     *a = (struct attach)ATTACH_INIT;
     a->uid = uid;
     a->pty = pty;
+    if (!pty)
+        return; /* nothing is relayed */
     a->to_pty = mem_new(ATTACH_BODY_MAX);
     a->to_client = mem_new(RELAY_BYTES);
 }
@@ -135,9 +137,11 @@ static int send_packet(int sock, enum attach_type type, const void *body, size_t
 }
 
 /* What it said unheard is taken first: else closing resets, and it never reads why. */
-static void refuse(int sock, const char *text)
+static void refuse(int sock, bool later, const char *text)
 {
     char bytes[64];
+    if (later)
+        (void)send_packet(sock, ATTACH_BUSY, NULL, 0);         /* it may have gone */
     (void)send_packet(sock, ATTACH_ERROR, text, strlen(text)); /* it may have gone */
     (void)shutdown(sock, SHUT_RD);
     while (recv(sock, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
@@ -154,14 +158,16 @@ static void accept_client(struct attach *a)
         return; /* gone again */
     if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
         (peer.uid != a->uid && peer.uid != 0)) {
-        refuse(sock, "this job belongs to another user");
+        refuse(sock, false, "this job belongs to another user");
         return;
     }
     if (a->guest >= 0) {
-        refuse(sock, "another client is just attaching to this job; try again");
+        refuse(sock, true, "another client is just attaching to this job; try again");
         return;
     }
     a->guest = sock;
+    a->guest_pid = peer.pid;
+    a->asked_len = 0;
 }
 
 static void close_streams(int streams[3])
@@ -211,7 +217,7 @@ static enum attach_event drop_guest(struct attach *a)
 
 static enum attach_event refuse_guest(struct attach *a, const char *why)
 {
-    refuse(take_fd_from(&a->guest), why);
+    refuse(take_fd_from(&a->guest), false, why);
     return drop_guest(a);
 }
 
@@ -258,6 +264,20 @@ static enum attach_event greet(struct attach *a, const struct attach_hello *hell
     return welcome(a->client) < 0 ? drop_client(a) : ATTACH_CAME;
 }
 
+/* -E2BIG: more than anything that can be run. */
+static int add_asked(struct attach *a, const char *bytes, size_t len)
+{
+    if (len > ATTACH_ASKED_MAX - a->asked_len)
+        return -E2BIG;
+    ARRAY_ROOM(a->asked, a->asked_alloc, a->asked_len + len + 1);
+    memcpy(a->asked + a->asked_len, bytes, len);
+    a->asked_len += len;
+    a->asked[a->asked_len] = '\0'; /* the last string may lack its NUL */
+    return 0;
+}
+
+static const char too_much[] = "the command and its environment are too long";
+
 static enum attach_event enter(struct attach *a, const char *body, size_t len)
 {
     memcpy(&a->enter, body, sizeof a->enter);
@@ -265,10 +285,8 @@ static enum attach_event enter(struct attach *a, const char *body, size_t len)
         return refuse_guest(a, other_version);
     if (!(a->enter.flags & ATTACH_PTY) && !three(a->guest_streams))
         return refuse_guest(a, no_streams);
-    free(a->asked);
-    a->asked_len = len - sizeof a->enter;
-    a->asked = mem_new(a->asked_len + 1); /* the last string may lack its NUL */
-    memcpy(a->asked, body + sizeof a->enter, a->asked_len);
+    if (add_asked(a, body + sizeof a->enter, len - sizeof a->enter) < 0)
+        return refuse_guest(a, too_much);
     return ATTACH_VISIT;
 }
 
@@ -279,7 +297,9 @@ static enum attach_event handle_guest(struct attach *a, const struct packet *p, 
         memcpy(&hello, p->body, sizeof hello);
         return greet(a, &hello);
     }
-    if (p->head.type == ATTACH_ENTER && len > sizeof a->enter)
+    if (p->head.type == ATTACH_MORE)
+        return add_asked(a, p->body, len) < 0 ? refuse_guest(a, too_much) : ATTACH_NOTHING;
+    if (p->head.type == ATTACH_ENTER && len >= sizeof a->enter)
         return enter(a, p->body, len);
     return drop_guest(a);
 }
@@ -414,17 +434,54 @@ void attach_handed(struct attach *a)
     close_streams(a->streams);
 }
 
-/* Strings with a NUL each: TERM, then the arguments. */
+/* The next string, or "" behind the last one. */
+static const char *next_string(const char **p, const char *end)
+{
+    const char *found = *p;
+    if (found >= end)
+        return "";
+    *p += strlen(found) + 1;
+    return found;
+}
+
+static void read_step(const char *p, const char *end, struct attach_visit *ret)
+{
+    uint64_t count = 0;
+    ret->step = true;
+    ret->cwd = text_dup(next_string(&p, end));
+    (void)text_parse_u64(next_string(&p, end), 1, JOB_ARGS_MAX, "arguments", &count,
+                         NULL); /* 0: none, seen by who called */
+    for (; count && p < end; count--)
+        strv_add(&ret->argv, next_string(&p, end));
+    while (p < end)
+        strv_add(&ret->env, next_string(&p, end));
+}
+
+/* Strings with a NUL each: TERM, then the arguments, or what makes a step. */
 static int read_visit(const struct attach *from, unsigned tasks, struct attach_visit *ret)
 {
-    const char *p = from->asked;
+    const char *p = from->asked ? from->asked : "";
     const char *end = p + from->asked_len;
-    *ret = (struct attach_visit){ .task = from->enter.task };
-    if (*p)
-        ret->term = text_dup(p);
-    for (p += strlen(p) + 1; p < end; p += strlen(p) + 1)
-        strv_add(&ret->argv, p);
+    const char *term = next_string(&p, end);
+    *ret = (struct attach_visit){ .task = from->enter.task,
+                                  .alone = from->enter.flags & ATTACH_ALONE,
+                                  .goes_on = from->enter.flags & ATTACH_STEP_GOES_ON,
+                                  .pid = from->guest_pid };
+    if (*term)
+        ret->term = text_dup(term);
+    if (from->enter.flags & ATTACH_STEP)
+        read_step(p, end, ret);
+    while (!ret->step && p < end)
+        strv_add(&ret->argv, next_string(&p, end));
     return ret->argv && ret->task < tasks ? 0 : -EINVAL;
+}
+
+void attach_visit_done(struct attach_visit *v)
+{
+    free(v->term);
+    free(v->cwd);
+    strv_free(v->argv);
+    strv_free(v->env);
 }
 
 int attach_take_visit(struct attach *from, gid_t gid, unsigned tasks, struct attach *ret,
@@ -445,8 +502,7 @@ int attach_take_visit(struct attach *from, gid_t gid, unsigned tasks, struct att
         set_window(ret, from->enter.rows, from->enter.columns);
         return 0;
     }
-    free(ret_visit->term);
-    strv_free(ret_visit->argv);
+    attach_visit_done(ret_visit);
     attach_refuse(ret, e.text);
     return r;
 }
@@ -463,7 +519,13 @@ void attach_refuse_guest(struct attach *a, const char *why)
 
 void attach_refuse(struct attach *visitor, const char *why)
 {
-    refuse(take_fd_from(&visitor->client), why);
+    refuse(take_fd_from(&visitor->client), false, why);
+    attach_done(visitor);
+}
+
+void attach_refuse_now(struct attach *visitor, const char *why)
+{
+    refuse(take_fd_from(&visitor->client), true, why);
     attach_done(visitor);
 }
 

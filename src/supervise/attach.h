@@ -42,6 +42,7 @@ struct attach {
     bool no_client;               /* a job with its own output: there is nothing to attach to */
     int listener, client, master; /* -1: none */
     int guest;                    /* has said nothing yet, or wants to enter; -1: none */
+    pid_t guest_pid;
     int guest_streams[3];
     int slave;                /* of the pty, for the tasks; -1 after attach_handed */
     int streams[3];           /* passed by the client; -1 after attach_handed */
@@ -49,7 +50,7 @@ struct attach {
     char *to_pty, *to_client; /* bytes not yet taken by the other side */
     size_t to_pty_len, to_client_len;
     char *asked; /* with ATTACH_VISIT: what followed the struct attach_enter */
-    size_t asked_len;
+    size_t asked_len, asked_alloc;
     struct attach_enter enter;
 };
 
@@ -67,12 +68,18 @@ struct attach {
 int attach_listen(struct attach *a, const char *path, uid_t uid, gid_t gid, bool pty,
                   struct err *e);
 
-/* What a visitor asks for. argv is owned by the taker: strv_free. */
+/* What a visitor asks for. Owned by the taker: attach_visit_done. */
 struct attach_visit {
     unsigned task;
-    char *term; /* owned; NULL: none */
+    char *term; /* NULL: none */
     char **argv;
+    bool step; /* a process of `srun`, which comes with a folder and an environment of its own */
+    bool alone, goes_on; /* of a step: see attach_wire.h */
+    pid_t pid;           /* who asks */
+    char *cwd;
+    char **env;
 };
+void attach_visit_done(struct attach_visit *v);
 
 /*
  * After ATTACH_VISIT: makes `ret` of the guest, with its terminal or streams.
@@ -84,6 +91,8 @@ int attach_take_visit(struct attach *from, gid_t gid, unsigned tasks, struct att
                       struct attach_visit *ret_visit);
 int attach_welcome(struct attach *visitor);
 void attach_refuse(struct attach *visitor, const char *why);
+/* The same for what may work when it is tried again. */
+void attach_refuse_now(struct attach *visitor, const char *why);
 
 /* What to poll for now; entries may be -1. */
 void attach_fds(const struct attach *a, struct pollfd ret[ATTACH_FDS]);

@@ -208,7 +208,8 @@ static void look_for_oom(struct attempt *a)
     a->oom_us = 0;
     for (unsigned i = 0; i < a->spec->task_count; i++) {
         struct job_exit ignored;
-        if (a->tasks[i].running && tree_usage(&a->tree, i, &ignored) > 0)
+        bool used = a->tasks[i].running || a->spec->job.srun_tasks;
+        if (used && tree_usage(&a->tree, i, &ignored) > 0)
             tree_kill_task(&a->tree, i);
     }
 }
@@ -303,11 +304,17 @@ void attempt_reap(struct attempt *a)
     }
 }
 
+/* With srun the first task alone has a process from the beginning: the others get theirs from it. */
+static unsigned own_tasks(const struct jobdir_spec *s)
+{
+    return s->job.srun_tasks ? 1 : (unsigned)s->task_count;
+}
+
 void attempt_release(struct attempt *a)
 {
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     a->stage = STAGE_RUNNING;
-    for (unsigned i = 0; i < a->spec->task_count; i++) {
+    for (unsigned i = 0; i < own_tasks(a->spec); i++) {
         int streams[3];
         bool attached = a->spec->job.attached;
         if (attached)
@@ -322,14 +329,14 @@ void attempt_release(struct attempt *a)
     if (nothing >= 0)
         (void)close(nothing); /* the tasks have it */
     attach_handed(&a->attach);
-    if (a->spec->attach_socket && !a->spec->job.attached)
+    if (a->spec->attach_socket && !a->spec->job.attached && !a->attach.path)
         a->door_us = boot_us() + DOOR_US;
     KILLPOINT(SUPERVISE_LETGO);
 }
 
 static int spawn_tasks(struct attempt *a, struct err *e)
 {
-    for (unsigned i = 0; i < a->spec->task_count; i++) {
+    for (unsigned i = 0; i < own_tasks(a->spec); i++) {
         struct payload p = {
             .spec = a->spec, .task = i, .session = &a->session, .cgroup = &a->tree.cgroup
         };
@@ -343,6 +350,8 @@ static int spawn_tasks(struct attempt *a, struct err *e)
             (struct jobdir_process){ .pid = t->process.pid,
                                      .start_ticks = jobdir_start_ticks(t->process.pid) };
     }
+    for (size_t i = own_tasks(a->spec); i < a->spec->task_count; i++)
+        a->started.tasks[i].process = a->started.tasks[0].process; /* its script is all there is */
     return 0;
 }
 
@@ -364,6 +373,10 @@ static void fill_started(struct attempt *a)
 static int listen_early(struct attempt *a, struct err *e)
 {
     const struct jobdir_spec *s = a->spec;
+    if (!s->job.attached && s->job.srun_tasks && s->attach_socket) {
+        open_door(a);
+        return 0;
+    }
     if (!s->job.attached)
         return 0;
     if (!s->attach_socket)
@@ -444,6 +457,8 @@ static void fill_exit(struct attempt *a, struct jobdir_exit *x)
             t->exit.kind = a->trouble_kind;
         else if (t->running)
             t->exit.kind = EXIT_LOST;
+        else if (i >= own_tasks(a->spec)) /* whatever srun ran there, its own end told of */
+            t->exit.kind = EXIT_CODE;
         x->tasks[i] = t->exit;
     }
     verdict_job(x->tasks, x->task_count, a->first_failed, a->stop, &x->job);

@@ -156,10 +156,10 @@ static int enter_folder(const struct jobdir_spec *s, struct err *e)
 }
 
 /* As the user: never another's file by a link, never a device that blocks. */
-static int open_output(const struct child *c, int *ret_fd, struct err *e)
+static int open_output(const struct child *c, const char *output, int *ret_fd, struct err *e)
 {
     const struct jobdir_spec *s = c->spec;
-    auto_free char *named = job_output_path(s->job.output, s->job_id, c->task);
+    auto_free char *named = job_output_path(output, s->job_id, c->task);
     const char *path = named ? named : "/dev/null";
     /* What an earlier job of that number left is not this job's; an earlier attempt's is. All
        tasks open it before any of them runs. */
@@ -187,12 +187,16 @@ static int use(int in, int out, int error, struct err *e)
 
 static int use_file(const struct child *c, struct err *e)
 {
+    const struct job_spec *job = &c->spec->job;
     auto_close int out = -1;
+    auto_close int error = -1;
     auto_close int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (in < 0)
         return err_sys(e, "cannot open /dev/null");
-    int r = open_output(c, &out, e);
-    return r < 0 ? r : use(in, out, out, e);
+    int r = open_output(c, job->output, &out, e);
+    if (r == 0 && job->error)
+        r = open_output(c, job->error, &error, e);
+    return r < 0 ? r : use(in, out, job->error ? error : out, e);
 }
 
 static int prepare(const struct child *c, struct err *e)

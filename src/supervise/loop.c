@@ -123,7 +123,8 @@ static void take_attach(struct attempt *a, const struct pollfd *fds)
         attempt_begin_end(a, JOBDIR_STOP_CANCEL, SIGHUP);
 }
 
-static void fill_fds(const struct attempt *a, const struct loop *l, struct pollfd *fds)
+/* How many there are. */
+static size_t fill_fds(const struct attempt *a, const struct loop *l, struct pollfd *fds)
 {
     fds[FD_SIGNALS] = (struct pollfd){ .fd = l->signals, .events = POLLIN };
     fds[FD_TIMER] = (struct pollfd){ .fd = l->timer, .events = POLLIN };
@@ -131,7 +132,7 @@ static void fill_fds(const struct attempt *a, const struct loop *l, struct pollf
                                     .events = POLLPRI };
     fds[FD_OOM] = (struct pollfd){ .fd = a->tree.oom, .events = POLLIN };
     attach_fds(&a->attach, &fds[FD_ATTACH]);
-    visits_fds(&a->visits, &fds[FD_VISITS]);
+    return FD_VISITS + visits_fds(&a->visits, &fds[FD_VISITS]);
 }
 
 /* In STAGE_CLEARING each death may have been the last. */
@@ -172,8 +173,8 @@ void loop_run(const struct loop *l, struct attempt *a)
     while (a->stage != STAGE_OVER) {
         struct pollfd fds[FD_COUNT];
         arm(l, attempt_deadline(a));
-        fill_fds(a, l, fds);
-        if (poll(fds, FD_COUNT, l->watched ? -1 : LOOK_MS) >= 0)
+        size_t count = fill_fds(a, l, fds);
+        if (poll(fds, count, l->watched ? -1 : LOOK_MS) >= 0)
             turn(a, l, fds);
     }
 }

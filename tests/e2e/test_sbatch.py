@@ -54,7 +54,7 @@ def test_our_own_lines_and_the_command_line_win(divvy, box):
 
 
 @pytest.mark.parametrize("line, said", [
-    ("--nodes=2", "one machine"), ("--gres=gpu:1g.10gb:2", "one slice"),
+    ("--nodes=2", "one machine"), ("--ntasks=999", "128"),
     ("--gres=gpu:1 --gpus=2", "already"), ("--time", "value"), ("train.py", "no option"),
     ("--array=5-1", "backwards"), ("--gres=gpu:many:x", "number"),
 ])

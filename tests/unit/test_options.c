@@ -284,9 +284,45 @@ static void test_an_attached_job_has_no_file(void **state)
     assert_true(s.attached);
 }
 
+static void srun_starts_one_for_each_task_or_as_many_as_said(void **state)
+{
+    (void)state;
+    AUTO(job_spec) struct job_spec each, some, none;
+    make("--slice=1g.10gb:3 --srun=each", &each);
+    make("--gpus=2 --srun=8", &some);
+    make("--slice=1g.10gb:3", &none);
+    assert_int_equal(each.srun_tasks, 3);
+    assert_int_equal(some.srun_tasks, 8);
+    assert_int_equal(none.srun_tasks, 0);
+    expect_refusal("--srun=0", "train.sh:3: --srun: 0 is out of range, 1 to 128 works");
+}
+
+static void names_of_files_know_job_and_user(void **state)
+{
+    (void)state;
+    AUTO(job_spec) struct job_spec s;
+    make("--name=50%j --output=/l/%x-%j-%%x --error=/l/%u%", &s);
+    assert_string_equal(s.output, "/l/50%%j-%j-%%x");
+    assert_string_equal(s.error, "/l/%u%"); /* nobody said who that is */
+}
+
+static void where_it_was_submitted_is_kept_when_it_runs_elsewhere(void **state)
+{
+    (void)state;
+    AUTO(job_spec) struct job_spec there, here_too;
+    make("--chdir=/data", &there);
+    make("--time=1h", &here_too);
+    assert_string_equal(there.cwd, "/data");
+    assert_string_equal(there.submit_dir, here_too.cwd);
+    assert_null(here_too.submit_dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(srun_starts_one_for_each_task_or_as_many_as_said),
+        cmocka_unit_test(names_of_files_know_job_and_user),
+        cmocka_unit_test(where_it_was_submitted_is_kept_when_it_runs_elsewhere),
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_what_contradicts_itself_is_refused),
         cmocka_unit_test(test_a_script_is_told_its_line),

@@ -11,7 +11,10 @@
 #include "base/text.h"
 #include "cli/sbatch.h"
 
-/* The words that come of #SBATCH `line`, then the note; or what is wrong. */
+/*
+ * The words that come of #SBATCH `line`, then the note; or what is wrong. That
+ * it runs once, as every such script, is left out.
+ */
 static char *ours(const char *line)
 {
     AUTO(script_options) struct script_options found = SCRIPT_OPTIONS_INIT;
@@ -24,7 +27,8 @@ static char *ours(const char *line)
         return text_dup(e.text);
     struct text t = TEXT_INIT;
     for (size_t i = 0; i < words.count; i++)
-        text_addf(&t, i ? " %s" : "%s", words.argv[i]);
+        if (strcmp(words.argv[i], "--srun=each") != 0)
+            text_addf(&t, i ? " %s" : "%s", words.argv[i]);
     if (note)
         text_addf(&t, " [%s]", note);
     return text_take(&t);
@@ -54,7 +58,8 @@ static void counterparts_are_understood(void **state)
     becomes("--mem=4000", "--mem=4000M");
     becomes("--mem=0", "");
     becomes("--signal=B:USR1@60", "--signal=USR1@60s");
-    becomes("-N 1 --ntasks=1", "");
+    becomes("-N 1 --ntasks=1", "--srun=1");
+    becomes("-n 4 --ntasks-per-node=4 -e x", "--error=x --srun=4");
 }
 
 static void gpus_are_cards_or_slices(void **state)
@@ -67,7 +72,10 @@ static void gpus_are_cards_or_slices(void **state)
     becomes("-G 4", "--gpus=4");
     becomes("--gpus=0", "");
     says("--gres=gpu:a100:2", "--gpus=2 [");
-    says("--gres=gpu:2g.20gb:2", "s.sh:2: a script runs once");
+    becomes("--gres=gpu:2g.20gb:2", "--slice=2g.20gb:2");
+    becomes("--gpus-per-task=1g.10gb:1 --ntasks=3", "--slice=1g.10gb:3 --srun=3");
+    becomes("--gpus-per-task=2 --ntasks=2", "--gpus=4 --srun=2");
+    says("--gres=gpu:999999999999", "s.sh:2: ");
     says("--gres=gpu:2 --gpus=1", "s.sh:2: a GPU was asked for in line 2 already");
     says("--gres=shard:1", "--gres=shard:1");
 }
@@ -77,7 +85,8 @@ static void what_means_nothing_here_is_named(void **state)
     (void)state;
     says("--partition=gpu --exclusive --frobnicate x --time=5", "--time=5 [");
     says("--partition=gpu", "--partition (line 2)");
-    says("--ntasks=4", "--ntasks=4");
+    says("--ntasks=0", "s.sh:2: ");
+    says("--ntasks=4 --ntasks-per-node=2", "s.sh:2: --ntasks and");
     says("--frobnicate=x", "--frobnicate=x");
     says("--nodes=2", "s.sh:2: this is one machine");
     says("--time", "s.sh:2: this option needs a value");
