@@ -25,7 +25,7 @@ void answers_forget(struct daemon *d)
     }
 }
 
-static const char *keep(struct daemon *d, size_t slot, const char *word)
+const char *answers_keep(struct daemon *d, size_t slot, const char *word)
 {
     free(d->view_words[slot]);
     d->view_words[slot] = text_dup(word);
@@ -241,7 +241,7 @@ static const char *waits_for(struct daemon *d, const struct job *j, int64_t *ret
     struct now now = clock_now();
     auto_free char *blocked = waits_words(j);
     if (blocked)
-        return keep(d, slot, blocked);
+        return answers_keep(d, slot, blocked);
     if (j->reason && j->reason[0] && !d->snapshot_came)
         return j->reason;
     sched_explain(d->sched, &d->inventory, j->id, now, &x);
@@ -250,7 +250,7 @@ static const char *waits_for(struct daemon *d, const struct job *j, int64_t *ret
         *ret_expected_wall_us = now.wall_us + (at > now.boot_us ? at - now.boot_us : 0);
     if (x.why == WHY_HELD && j->reason && j->reason[0])
         return j->reason;
-    return x.text[0] ? keep(d, slot, x.text) : NULL;
+    return x.text[0] ? answers_keep(d, slot, x.text) : NULL;
 }
 
 static int64_t start_wall(const struct attempt *a)
@@ -305,7 +305,7 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
     }
     auto_free char *idle = idle_words(j, clock_now().boot_us);
     if (idle)
-        v->reason = keep(d, 7, idle);
+        v->reason = answers_keep(d, 7, idle);
     if (j->state == JOB_PENDING && explain)
         v->reason = waits_for(d, j, &v->expected_start_wall_us, 0);
 }
@@ -350,11 +350,11 @@ static int take_row(const struct job_row *row, void *arg)
     struct daemon *d = f->daemon;
     struct job_view *v = f->view;
     view_row(row, v);
-    v->user = keep(d, 1, row->user);
-    v->account = keep(d, 2, row->account);
-    v->qos = keep(d, 6, row->qos);
-    v->name = keep(d, 3, row->name);
-    v->reason = row->reason[0] ? keep(d, 4, row->reason) : NULL;
+    v->user = answers_keep(d, 1, row->user);
+    v->account = answers_keep(d, 2, row->account);
+    v->qos = answers_keep(d, 6, row->qos);
+    v->name = answers_keep(d, 3, row->name);
+    v->reason = row->reason[0] ? answers_keep(d, 4, row->reason) : NULL;
     place_done(&d->view_place);
     place_copy(&row->last.place, &d->view_place);
     v->place = d->view_place;
@@ -569,140 +569,9 @@ static void op_daemon(void *ctx, struct daemon_view *ret)
     }
 }
 
-/* "first of alice's in nlp", "3 ahead in sims" */
-static void add_line(struct text *t, const struct sched_explanation *x)
-{
-    if (x->ahead)
-        text_addf(t, "%u ahead", x->ahead);
-    else
-        text_add(t, "first");
-    if (x->user)
-        text_addf(t, " of %s's", x->user);
-    text_addf(t, " in %s", x->account);
-}
-
-static void why_share(const struct sched_explanation *x, struct why_view *v)
-{
-    AUTO(text) struct text t = TEXT_INIT;
-    text_addf(&t, "%s has level fairness %.4g", x->account, x->account_level);
-    if (x->user)
-        text_addf(&t, ", %s in it %.4g", x->user, x->user_level);
-    text_addf(&t, "; number %u of %u", x->rank, x->leaves);
-    why_view_add(v, "share", "%s", t.buf);
-}
-
-/* Terms that weigh nothing are left out. */
-static void why_points(const struct sched_explanation *x, struct why_view *v)
-{
-    const struct sched_order *o = &x->order;
-    AUTO(text) struct text t = TEXT_INIT;
-    const struct term {
-        const char *what;
-        double weight, value;
-    } terms[] = { { "share", o->share, x->factor },
-                  { "age", o->age, x->age },
-                  { "size", o->size, x->size } };
-    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
-        if (terms[i].weight > 0 || terms[i].weight < 0)
-            text_addf(&t, "%s%s %.4g x %.4f", t.len ? " + " : "", terms[i].what, terms[i].weight,
-                      terms[i].value);
-    why_view_add(v, "points", "%.4f%s%s", x->points, t.len ? " = " : "", t.len ? t.buf : "");
-}
-
 static void op_shares(void *ctx, struct share_view *ret)
 {
     shares_view(ctx, ret);
-}
-
-static void why_order(const struct sched_explanation *x, struct why_view *v)
-{
-    AUTO(text) struct text line = TEXT_INIT;
-    add_line(&line, x);
-    why_view_add(v, "order", "%s", line.buf);
-    why_view_add(v, "class", "%s, tier %u", x->qos, x->tier);
-    why_share(x, v);
-    why_points(x, v);
-    if (x->inside != SCHED_LAS)
-        return;
-    AUTO(text) struct text had = TEXT_INIT;
-    text_add_duration(&had, (int64_t)x->attained_card_us);
-    why_view_add(v, "service", "has had %s of a card: queue %u", had.buf, x->level + 1);
-}
-
-static void add_until(struct text *t, const struct hold *h, struct now now)
-{
-    if (!h->until_boot_us) {
-        text_add(t, ", without a time limit");
-        return;
-    }
-    text_add(t, ", for ");
-    text_add_duration(t, h->until_boot_us > now.boot_us ? h->until_boot_us - now.boot_us : 0);
-    text_add(t, " more at most");
-}
-
-static void add_hold(struct text *t, const struct hold *h, struct now now)
-{
-    if (h->kind == HOLD_NONE)
-        return;
-    if (t->len)
-        text_add(t, "; ");
-    if (h->kind != HOLD_JOB) {
-        text_addf(t, "pid %d %s is on it and is no Divvy job", (int)h->pid, h->name);
-        return;
-    }
-    text_addf(t, "#%" PRIu64 " (%s, %s)", h->job_id, h->user, h->name);
-    add_until(t, h, now);
-}
-
-static void why_card(const struct inventory_card *c, struct now now, struct why_view *v)
-{
-    AUTO(text) struct text t = TEXT_INIT;
-    auto_free char *name = text_fmt("gpu%u", c->card.ordinal);
-    if (c->card.health != CARD_OK)
-        text_addf(&t, "%s: %s", card_health_word(c->card.health), c->card.trouble);
-    if (c->quarantined)
-        text_addf(&t, "%stakes no jobs: %s", t.len ? "; " : "", c->quarantine);
-    if (c->reserved[0])
-        text_addf(&t, "%sreserved: %s", t.len ? "; " : "", c->reserved);
-    if (c->pool != POOL_QUEUE)
-        text_addf(&t, "%sin pool %s", t.len ? "; " : "", card_pool_word(c->pool));
-    add_hold(&t, &c->hold, now);
-    for (size_t i = 0; i < c->card.slice_count; i++)
-        add_hold(&t, &c->slices[i].hold, now);
-    why_view_add(v, name, "%s", t.len ? t.buf : "free");
-}
-
-static void why_sooner(const struct sched_explanation *x, struct why_view *v)
-{
-    if (x->short_limit_us <= 0)
-        return;
-    AUTO(text) struct text t = TEXT_INIT;
-    text_add(&t, "--time of at most ");
-    text_add_duration(&t, x->short_limit_us);
-    text_add(&t, " (now, before others that wait)");
-    strv_add(&v->sooner, t.buf);
-}
-
-static void why_pending(struct daemon *d, const struct job *j, struct why_view *v)
-{
-    struct sched_explanation x;
-    struct now now = clock_now();
-    sched_explain(d->sched, &d->inventory, j->id, now, &x);
-    AUTO(text) struct text asks = TEXT_INIT;
-    auto_free char *blocked = waits_words(j);
-    request_add(&asks, &j->request);
-    auto_free char *summary = text_fmt("#%" PRIu64 " %s", j->id,
-                                       blocked     ? blocked
-                                       : x.text[0] ? x.text
-                                                   : "waits for its turn");
-    v->summary = keep(d, 5, summary);
-    why_view_add(v, "asks", "%s", asks.buf);
-    why_order(&x, v);
-    if (j->reason && j->reason[0])
-        why_view_add(v, "last try", "%s", j->reason);
-    for (size_t i = 0; i < d->inventory.card_count; i++)
-        why_card(&d->inventory.cards[i], now, v);
-    why_sooner(&x, v);
 }
 
 static int op_why(void *ctx, uint64_t id, struct why_view *ret, struct err *e)
@@ -725,7 +594,7 @@ static int op_why(void *ctx, uint64_t id, struct why_view *ret, struct err *e)
     auto_free char *summary = text_fmt("#%" PRIu64 " is %s%s%s%s%s", id, job_state_word(view.state),
                                        where.len ? " on " : "", where.buf, view.reason ? ": " : "",
                                        view.reason ? view.reason : "");
-    ret->summary = keep(d, 5, summary);
+    ret->summary = answers_keep(d, 5, summary);
     return 0;
 }
 

@@ -39,6 +39,7 @@
  *     waits.c     what keeps a job out of line
  *     actions.c   what is asked of jobs that are there
  *     answers.c   what the API is told
+ *     why.c       why a job waits, term by term
  *
  * All of it runs in one thread. Nothing here blocks but the commit.
  */
@@ -530,5 +531,11 @@ const char *user_name(struct daemon *d, uid_t uid);
 /* ---- answers.c ---- */
 extern const struct api_ops daemon_api_ops;
 void answers_forget(struct daemon *d);
+/* A copy that lives until the next turn, one for each slot. */
+const char *answers_keep(struct daemon *d, size_t slot, const char *word);
+
+/* ---- why.c ---- */
+/* Of a job that waits; fills `v`, which has its id. */
+void why_pending(struct daemon *d, const struct job *j, struct why_view *v);
 
 #endif

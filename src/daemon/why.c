@@ -1,0 +1,137 @@
+/* Why a job waits, told term by term. */
+#include "daemon/daemon.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* "first of alice's in nlp", "3 ahead in sims" */
+static void add_line(struct text *t, const struct sched_explanation *x)
+{
+    if (x->ahead)
+        text_addf(t, "%u ahead", x->ahead);
+    else
+        text_add(t, "first");
+    if (x->user)
+        text_addf(t, " of %s's", x->user);
+    text_addf(t, " in %s", x->account);
+}
+
+static void why_share(const struct sched_explanation *x, struct why_view *v)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    text_addf(&t, "%s has level fairness %.4g", x->account, x->account_level);
+    if (x->user)
+        text_addf(&t, ", %s in it %.4g", x->user, x->user_level);
+    text_addf(&t, "; number %u of %u", x->rank, x->leaves);
+    why_view_add(v, "share", "%s", t.buf);
+}
+
+/* Terms that weigh nothing are left out. */
+static void why_points(const struct sched_explanation *x, struct why_view *v)
+{
+    const struct sched_order *o = &x->order;
+    AUTO(text) struct text t = TEXT_INIT;
+    const struct term {
+        const char *what;
+        double weight, value;
+    } terms[] = { { "share", o->share, x->factor },
+                  { "age", o->age, x->age },
+                  { "size", o->size, x->size } };
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+        if (terms[i].weight > 0 || terms[i].weight < 0)
+            text_addf(&t, "%s%s %.4g x %.4f", t.len ? " + " : "", terms[i].what, terms[i].weight,
+                      terms[i].value);
+    why_view_add(v, "points", "%.4f%s%s", x->points, t.len ? " = " : "", t.len ? t.buf : "");
+}
+
+static void why_order(const struct sched_explanation *x, struct why_view *v)
+{
+    AUTO(text) struct text line = TEXT_INIT;
+    add_line(&line, x);
+    why_view_add(v, "order", "%s", line.buf);
+    why_view_add(v, "class", "%s, tier %u", x->qos, x->tier);
+    why_share(x, v);
+    why_points(x, v);
+    if (x->inside != SCHED_LAS)
+        return;
+    AUTO(text) struct text had = TEXT_INIT;
+    text_add_duration(&had, (int64_t)x->attained_card_us);
+    why_view_add(v, "service", "has had %s of a card: queue %u", had.buf, x->level + 1);
+}
+
+static void add_until(struct text *t, const struct hold *h, struct now now)
+{
+    if (!h->until_boot_us) {
+        text_add(t, ", without a time limit");
+        return;
+    }
+    text_add(t, ", for ");
+    text_add_duration(t, h->until_boot_us > now.boot_us ? h->until_boot_us - now.boot_us : 0);
+    text_add(t, " more at most");
+}
+
+static void add_hold(struct text *t, const struct hold *h, struct now now)
+{
+    if (h->kind == HOLD_NONE)
+        return;
+    if (t->len)
+        text_add(t, "; ");
+    if (h->kind != HOLD_JOB) {
+        text_addf(t, "pid %d %s is on it and is no Divvy job", (int)h->pid, h->name);
+        return;
+    }
+    text_addf(t, "#%" PRIu64 " (%s, %s)", h->job_id, h->user, h->name);
+    add_until(t, h, now);
+}
+
+static void why_card(const struct inventory_card *c, struct now now, struct why_view *v)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    auto_free char *name = text_fmt("gpu%u", c->card.ordinal);
+    if (c->card.health != CARD_OK)
+        text_addf(&t, "%s: %s", card_health_word(c->card.health), c->card.trouble);
+    if (c->quarantined)
+        text_addf(&t, "%stakes no jobs: %s", t.len ? "; " : "", c->quarantine);
+    if (c->reserved[0])
+        text_addf(&t, "%sreserved: %s", t.len ? "; " : "", c->reserved);
+    if (c->pool != POOL_QUEUE)
+        text_addf(&t, "%sin pool %s", t.len ? "; " : "", card_pool_word(c->pool));
+    add_hold(&t, &c->hold, now);
+    for (size_t i = 0; i < c->card.slice_count; i++)
+        add_hold(&t, &c->slices[i].hold, now);
+    why_view_add(v, name, "%s", t.len ? t.buf : "free");
+}
+
+static void why_sooner(const struct sched_explanation *x, struct why_view *v)
+{
+    if (x->short_limit_us <= 0)
+        return;
+    AUTO(text) struct text t = TEXT_INIT;
+    text_add(&t, "--time of at most ");
+    text_add_duration(&t, x->short_limit_us);
+    text_add(&t, " (now, before others that wait)");
+    strv_add(&v->sooner, t.buf);
+}
+
+void why_pending(struct daemon *d, const struct job *j, struct why_view *v)
+{
+    struct sched_explanation x;
+    struct now now = clock_now();
+    sched_explain(d->sched, &d->inventory, j->id, now, &x);
+    AUTO(text) struct text asks = TEXT_INIT;
+    auto_free char *blocked = waits_words(j);
+    request_add(&asks, &j->request);
+    auto_free char *summary = text_fmt("#%" PRIu64 " %s", j->id,
+                                       blocked     ? blocked
+                                       : x.text[0] ? x.text
+                                                   : "waits for its turn");
+    v->summary = answers_keep(d, 5, summary);
+    why_view_add(v, "asks", "%s", asks.buf);
+    why_order(&x, v);
+    if (j->reason && j->reason[0])
+        why_view_add(v, "last try", "%s", j->reason);
+    for (size_t i = 0; i < d->inventory.card_count; i++)
+        why_card(&d->inventory.cards[i], now, v);
+    why_sooner(&x, v);
+}
