@@ -222,5 +222,7 @@ int verb_history(struct session *s, int argc, char **argv)
         return status;
     if (client_history(c, &call.filter, &list, &e) < 0)
         return verb_fail(s, &e);
-    return print(s, list, call.csv);
+    if (!json_array_size(list))
+        status = verb_check_names(s, c, call.filter.user, call.filter.account);
+    return status == STATUS_OK ? print(s, list, call.csv) : status;
 }

@@ -2,14 +2,19 @@
 #include <strings.h>
 
 #include "cli/queue_draw.h"
+#include "cli/queue_sums.h"
 #include "cli/verb.h"
 #include "config/nearest.h"
 
 #define KEY_ENDED 0x1201
+#define KEY_BY 0x1202
+
+enum queue_by { BY_JOB = 0, BY_ACCOUNT, BY_USER };
 
 struct queue_call {
     struct job_filter filter;
     uint32_t group, named; /* states by --all or --ended, and by --state; 0: not given */
+    enum queue_by by;
 };
 
 static const char doc[] =
@@ -26,6 +31,7 @@ static const struct argp_option options[] = {
     { "state", 't', "STATE,...", 0, "only in these states", 1 },
     { "all", 'a', NULL, 0, "those that have ended as well", 1 },
     { "ended", KEY_ENDED, NULL, 0, "only those that have ended", 1 },
+    { "by", KEY_BY, "account|user", 0, "added up, a line for each account or user", 2 },
     { 0 },
 };
 
@@ -59,6 +65,15 @@ static void add_states(struct queue_call *c, const char *arg)
     }
 }
 
+static enum queue_by parse_by(const char *arg)
+{
+    if (strcmp(arg, "account") == 0)
+        return BY_ACCOUNT;
+    if (strcmp(arg, "user") != 0)
+        verb_refuse("--by is account or user, not '%.32s'", arg);
+    return BY_USER;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct queue_call *c = state->input;
@@ -79,6 +94,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'a':
         c->group = (1u << JOB_STATES) - 1;
         return 0;
+    case KEY_BY:
+        c->by = parse_by(arg);
+        return 0;
     case KEY_ENDED:
         c->group = JOB_STATES_ENDED;
         return 0;
@@ -97,11 +115,39 @@ static int print_json(const struct job_list *list)
     return verb_print_json(j);
 }
 
+static int print_sums(struct session *s, const struct job_list *list, bool by_user)
+{
+    size_t count = 0;
+    AUTO(text) struct text t = TEXT_INIT;
+    auto_free struct queue_sum *sums = queue_sums(list->jobs, list->count, by_user, &count);
+    if (s->json) {
+        auto_json json_t *j = queue_sums_json(sums, count, by_user);
+        return verb_print_json(j);
+    }
+    if (count)
+        queue_sums_draw(sums, count, by_user, clock_now().wall_us, &s->screen, &t);
+    else if (s->screen.tty)
+        text_add(&t, "No jobs.\n");
+    return verb_print(&t);
+}
+
+static int print_jobs(struct session *s, const struct job_list *list)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    if (s->json)
+        return print_json(list);
+    queue_draw(list->jobs, list->count, clock_now().wall_us, &s->screen, &t);
+    if (!list->count && s->screen.tty) {
+        text_clear(&t);
+        text_add(&t, "No jobs.\n");
+    }
+    return verb_print(&t);
+}
+
 int verb_queue(struct session *s, int argc, char **argv)
 {
     struct queue_call call = { .filter = { .after = 0 } };
     struct job_list list = { .jobs = NULL };
-    AUTO(text) struct text t = TEXT_INIT;
     struct err e = ERR_INIT;
     int status = STATUS_OK;
     struct verb_words words = { .options = options, .parser = parse, .doc = doc };
@@ -110,22 +156,16 @@ int verb_queue(struct session *s, int argc, char **argv)
         call.named && call.group ? call.named & call.group : call.named | call.group;
     if (call.named && !call.filter.states)
         return verb_usage(s, "--ended leaves no job in a state that --state names");
-    call.filter.fold = !s->json;
+    call.filter.fold = !s->json || call.by;
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (!c)
         return status;
     if (client_jobs(c, &call.filter, &list, &e) < 0)
         return verb_fail(s, &e);
-    if (s->json) {
-        status = print_json(&list);
-    } else {
-        queue_draw(list.jobs, list.count, clock_now().wall_us, &s->screen, &t);
-        if (!list.count && s->screen.tty) {
-            text_clear(&t);
-            text_add(&t, "No jobs.\n");
-        }
-        status = verb_print(&t);
-    }
+    if (!list.count)
+        status = verb_check_names(s, c, call.filter.user, call.filter.account);
+    if (status == STATUS_OK)
+        status = call.by ? print_sums(s, &list, call.by == BY_USER) : print_jobs(s, &list);
     job_list_done(&list);
     return status;
 }

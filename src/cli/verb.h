@@ -70,6 +70,13 @@ void verb_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2), nore
 /* For parsers: a user's or an account's name of less than `size` bytes. */
 void verb_take_name(char *ret, size_t size, const char *name);
 
+/*
+ * A list for these names came out empty: is one of them a slip? "" is none. Says so and
+ * returns that status, else STATUS_OK; in doubt there is no slip.
+ */
+int verb_check_names(const struct session *s, struct client *c, const char *user,
+                     const char *account);
+
 /* Prints "divvy: text" to standard error and returns the status of that kind of failure. */
 int verb_fail(const struct session *s, const struct err *e);
 /* The same for failures that argp does not see. */

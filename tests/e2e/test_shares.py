@@ -210,3 +210,43 @@ def test_how_far_expected_starts_were_off_is_kept(start):
     assert kept["count"] == 1 and kept["late"] == 0, "one came, some half an hour too early"
     assert 1700e6 < kept["mean_off_us"] <= 1800e6 and kept["p90_off_us"] == 3600e6
     assert "1 expected and come" in divvy.run("status").stdout
+
+
+def test_why_names_who_is_ahead_and_who_has_the_cards(start):
+    divvy = start()
+    first = submit(divvy, BOB, "--gpus", "2", "--name", "wide", "--time", "1h")
+    divvy.wait_state(first, "running")
+    ahead = [submit(divvy, ALICE, "--gpus", "1", "--name", f"j{i}") for i in range(5)]
+    last = submit(divvy, ALICE, "--slice", "1g.10gb")
+    told = terms(divvy, last)
+    names = ", ".join(f"#{job} ({ALICE}, j{i}, 1 whole card)" for i, job in enumerate(ahead[:3]))
+    assert told["ahead"] == f"{names} and 2 more"
+    assert told["kept for"].startswith(f"#{ahead[0]} ({ALICE}, j0, ")
+    assert told["gpu0"].startswith(f"#{first} ({BOB}, wide) has had it for ")
+    assert "ahead" not in terms(divvy, ahead[0])
+
+
+def test_the_queue_is_added_up_by_account_and_user(start):
+    divvy = start()
+    first = submit(divvy, BOB, "--gpus", "2", "--time", "1h")
+    divvy.wait_state(first, "running")
+    submit(divvy, ALICE, "--gpus", "1", "--array", "0-4")
+    lines = {line["key"]: line for line in divvy.json("queue", "--by", "account")["lines"]}
+    assert lines["vision"]["running"] == 1 and lines["vision"]["compute_ppm"] == 2000000
+    assert lines["nlp"]["waiting"] == 5 and lines["nlp"]["next_start_wall_us"] is not None
+    (mine,) = divvy.json("queue", "--by", "user", "--user", ALICE)["lines"]
+    assert mine["key"] == str(ALICE) and mine["waiting"] == 5
+    drawn = divvy.run("queue", "--by", "account").stdout.splitlines()
+    assert drawn[0].split()[:3] == ["ACCOUNT", "RUNNING", "WAITING"] and drawn[1].split()[0] == "nlp"
+
+
+def test_a_name_that_nobody_has_is_no_empty_list(start):
+    divvy = start()
+    for verb in ("queue", "history"):
+        refused = divvy.run(verb, "--account", "visoin", check=False)
+        assert refused.returncode != 0
+        assert "there is no account 'visoin' here; did you mean vision?" in refused.stderr
+        assert divvy.run(verb, "--account", "vision", "--user", "root").returncode == 0
+        refused = divvy.run(verb, "--user", "no-such-user", "--json", check=False)
+        assert refused.returncode != 0 and "there is no user 'no-such-user' here" in refused.stderr
+    assert "--by is account or user" in divvy.run("queue", "--by", "card", check=False).stderr
