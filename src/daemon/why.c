@@ -60,6 +60,58 @@ static void why_order(const struct sched_explanation *x, struct why_view *v)
     why_view_add(v, "service", "has had %s of a card: queue %u", had.buf, x->level + 1);
 }
 
+#define AHEAD_TOLD 3u
+
+static void add_waiting(struct text *t, const struct job *j)
+{
+    text_addf(t, "#%" PRIu64 " (%s, %s, ", j->id, j->user, j->name);
+    request_add(t, &j->request);
+    text_add(t, ")");
+}
+
+/* The first of those that share with `j` and go before it, in their order. */
+static size_t first_ahead(const struct daemon *d, const struct job *j,
+                          const struct job *ret[AHEAD_TOLD])
+{
+    size_t n = 0;
+    const struct job *other;
+    for (size_t i = 0; (other = map_next(&d->jobs, &i));) {
+        if (other->state != JOB_PENDING || !sched_goes_before(d->sched, other->id, j->id))
+            continue;
+        size_t at = n;
+        while (at > 0 && sched_goes_before(d->sched, other->id, ret[at - 1]->id))
+            at--;
+        n += n < AHEAD_TOLD;
+        for (size_t k = n - 1; k > at; k--)
+            ret[k] = ret[k - 1];
+        if (at < AHEAD_TOLD)
+            ret[at] = other;
+    }
+    return n;
+}
+
+static void why_ahead(const struct daemon *d, const struct job *j,
+                      const struct sched_explanation *x, struct why_view *v)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    const struct job *ahead[AHEAD_TOLD];
+    size_t n = first_ahead(d, j, ahead);
+    for (size_t i = 0; i < n; i++) {
+        text_add(&t, i ? ", " : "");
+        add_waiting(&t, ahead[i]);
+    }
+    if (n && x->ahead > n)
+        text_addf(&t, " and %zu more", x->ahead - n);
+    if (n)
+        why_view_add(v, "ahead", "%s", t.buf);
+    const struct job *holder = x->reserved_for != j->id ? jobs_find(d, x->reserved_for) : NULL;
+    if (!holder)
+        return;
+    text_clear(&t);
+    add_waiting(&t, holder);
+    why_view_add(v, "kept for", "%s has been promised a start, which nobody may delay", t.buf);
+}
+
 static void add_until(struct text *t, const struct hold *h, struct now now)
 {
     if (!h->until_boot_us) {
@@ -78,10 +130,15 @@ static void add_hold(struct text *t, const struct hold *h, struct now now)
     if (t->len)
         text_add(t, "; ");
     if (h->kind != HOLD_JOB) {
-        text_addf(t, "pid %d %s is on it and is no Divvy job", (int)h->pid, h->name);
+        text_addf(t, "pid %d %s%s%s%s is on it and is no Divvy job", (int)h->pid, h->name,
+                  h->user[0] ? " (" : "", h->user, h->user[0] ? ")" : "");
         return;
     }
     text_addf(t, "#%" PRIu64 " (%s, %s)", h->job_id, h->user, h->name);
+    if (h->since_boot_us && h->since_boot_us <= now.boot_us) {
+        text_add(t, " has had it for ");
+        text_add_duration(t, now.boot_us - h->since_boot_us);
+    }
     add_until(t, h, now);
 }
 
@@ -129,6 +186,7 @@ void why_pending(struct daemon *d, const struct job *j, struct why_view *v)
     v->summary = answers_keep(d, 5, summary);
     why_view_add(v, "asks", "%s", asks.buf);
     why_order(&x, v);
+    why_ahead(d, j, &x, v);
     if (j->reason && j->reason[0])
         why_view_add(v, "last try", "%s", j->reason);
     for (size_t i = 0; i < d->inventory.card_count; i++)

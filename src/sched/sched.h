@@ -354,6 +354,9 @@ struct sched_explanation {
 void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, struct now now,
                    struct sched_explanation *ret);
 
+/* Two that wait and share with each other: does `a` go before `b`, whatever they ask for? */
+bool sched_goes_before(const struct sched *s, uint64_t a, uint64_t b);
+
 /* The job with the reservation; 0: nobody. Its cards (indices of the last cycle's inventory). */
 uint64_t sched_reserved(const struct sched *s, int64_t *ret_when_us, const size_t **ret_cards,
                         size_t *ret_count);

@@ -267,6 +267,17 @@ static uint32_t ahead_of(const struct entry *e)
     return n;
 }
 
+bool sched_goes_before(const struct sched *s, uint64_t a, uint64_t b)
+{
+    const struct entry *x = entries_get(&s->entries, a), *y = entries_get(&s->entries, b);
+    if (!x || !y || x == y || x->state != ENTRY_PENDING || y->state != ENTRY_PENDING ||
+        x->shape->leaf != y->shape->leaf)
+        return false;
+    if (x->shape->class->priority != y->shape->class->priority)
+        return x->shape->class->priority > y->shape->class->priority;
+    return entry_before(x, y);
+}
+
 static void find_turn(struct sched *s, const struct inventory *inv, const struct entry *e,
                       struct now now, struct sched_explanation *x)
 {
