@@ -296,7 +296,8 @@ def test_the_queue_can_be_narrowed(divvy, here):
     assert ids("--state", "failed", "--all") == [failed]
     assert status(divvy, "queue", "--ended", "--state", "running") == 2
     assert ids("--mine", "--all") == [done, failed, running]
-    assert ids("--user", "nobody-has-this-name") == []
+    assert ids("--user", "nobody") == [], "a user without jobs"
+    assert status(divvy, "queue", "--user", "nobody-has-this-name") == 4
     divvy.run("cancel", running)
 
 
