@@ -6,7 +6,7 @@
 #define DIVVY_CLI_REPLAY_H
 
 #include "cli/verb.h"
-#include "config/divvyd.h"
+#include "policy/policy.h"
 #include "replay/figures.h"
 
 #define REPLAY_POLICIES_MAX 16u
@@ -16,8 +16,7 @@ struct variant {
     char *name; /* owned: its file, and what was changed of it */
     struct divvyd_config config;
     struct replay_policy policy; /* its branches borrow from `config` */
-    struct sched_branch *branches;
-    struct sched_user_share **user_shares; /* of each branch */
+    struct policy_branches branches;
     struct replay_figures figures;
 };
 

@@ -32,35 +32,6 @@ const char *user_name(struct daemon *d, uid_t uid)
     return intern(d, number);
 }
 
-static void load_account(struct daemon *d, const struct config_account *a)
-{
-    static const enum sched_inside insides[] = {
-        [INSIDE_USERS] = SCHED_USERS, [INSIDE_FIFO] = SCHED_FIFO, [INSIDE_LAS] = SCHED_LAS
-    };
-    auto_free struct sched_user_share *users = mem_new((a->user_share_count + 1) * sizeof *users);
-    for (size_t i = 0; i < a->user_share_count; i++)
-        users[i] = (struct sched_user_share){ .user = a->user_shares[i].user,
-                                              .weight = a->user_shares[i].share };
-    struct sched_branch b = { .name = a->name,
-                              .parent = a->parent,
-                              .weight = a->share,
-                              .inside = insides[a->inside],
-                              .users = users,
-                              .user_count = a->user_share_count,
-                              .limits = &a->limits,
-                              .user_limits = &a->user_limits };
-    sched_set_account(d->sched, &b);
-}
-
-void accounts_load(struct daemon *d)
-{
-    sched_set_limits(d->sched, &d->config.limits, &d->config.user_limits);
-    for (size_t i = 0; i < d->config.account_count; i++)
-        load_account(d, &d->config.accounts[i]);
-    for (size_t i = 0; i < d->config.qos_count; i++)
-        sched_set_qos(d->sched, &d->config.qos[i]);
-}
-
 /*
  * Rows come by account, then user, the account's own sum last. It is what an
  * account that is one leaf goes by; rows of users are from a time when they

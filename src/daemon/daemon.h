@@ -510,7 +510,6 @@ void cdi_follow(struct daemon *d);
 void cdi_done(struct daemon *d);
 
 /* ---- accounts.c ---- */
-void accounts_load(struct daemon *d);
 int accounts_usage_load(struct daemon *d, struct err *e);
 /*
  * The account that `who` charges: the named one if he may, else his own.

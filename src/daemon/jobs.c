@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "daemon/hooks.h"
 #include "model/charge.h"
+#include "policy/policy.h"
 
 struct job *jobs_find(const struct daemon *d, uint64_t id)
 {
@@ -121,28 +122,11 @@ static int load_job(const struct job_row *row, void *arg)
     return 0;
 }
 
-static struct sched_policy policy_of(const struct divvyd_config *c)
-{
-    struct sched_policy p = SCHED_POLICY_DEFAULT;
-    p.half_life_us = c->half_life_us;
-    p.mode_hold_us = c->mode_hold_us;
-    p.order = (struct sched_order){ .share = c->order.share,
-                                    .age = c->order.age,
-                                    .size = c->order.size,
-                                    .age_max_us = c->order.age_max_us };
-    p.keep_ppm = c->keep.part_ppm;
-    p.keep_for_us = c->keep.for_us;
-    p.las_count = (uint32_t)c->las_count;
-    for (size_t i = 0; i < c->las_count && i < SCHED_LAS_MAX; i++)
-        p.las_us[i] = c->las_us[i];
-    return p;
-}
-
 int jobs_load(struct daemon *d, struct err *e)
 {
     struct sched_policy policy = policy_of(&d->config);
     d->sched = sched_new(&policy);
-    accounts_load(d);
+    policy_load(d->sched, &d->config);
     int r = accounts_usage_load(d, e);
     if (r == 0)
         r = promises_load(d, e);
