@@ -262,6 +262,8 @@ static const struct field config_fields[] = {
     { "default_qos", field_string, AT(default_qos) },
     { "order", shares_read_order, 0 },
     { "las", shares_read_las, 0 },
+    { "preempt_las", read_either, AT(preempt_las), .choices = switch_words },
+    { "preempt_shares", read_either, AT(preempt_shares), .choices = switch_words },
     { "charge", shares_read_charge, 0 },
     { NULL },
 };

@@ -129,6 +129,8 @@ struct divvyd_config {
     struct config_order order;
     int64_t las_us[CONFIG_LAS_MAX]; /* rising: card time after which a job goes further back */
     size_t las_count;
+    bool preempt_las;    /* inside an account with las: who had more goes for who had less */
+    bool preempt_shares; /* jobs of a larger share go for a smaller one */
     struct config_charge *charges; /* what a card's time costs; 1 for those not named */
     size_t charge_count, charge_alloc;
 };

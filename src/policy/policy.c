@@ -13,6 +13,8 @@ struct sched_policy policy_of(const struct divvyd_config *c)
                                     .age_max_us = c->order.age_max_us };
     p.keep_ppm = c->keep.part_ppm;
     p.keep_for_us = c->keep.for_us;
+    p.preempt_las = c->preempt_las;
+    p.preempt_shares = c->preempt_shares;
     p.las_count = (uint32_t)c->las_count;
     for (size_t i = 0; i < c->las_count && i < SCHED_LAS_MAX; i++)
         p.las_us[i] = c->las_us[i];

@@ -38,6 +38,7 @@ void class_free(struct class *c)
 void sched_set_qos(struct sched *s, const struct qos *q)
 {
     struct class *c = class_get(s, q->name);
+    c->set = true;
     c->priority = q->priority;
     c->charge = q->charge > 0 ? q->charge : 0;
     c->preempt = q->preempt;

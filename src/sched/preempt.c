@@ -125,6 +125,12 @@ static bool class_says(const struct entry *e, const struct entry *v)
     return its->preempt != PREEMPT_NEVER && mine->preempts >> its->index & 1;
 }
 
+/* Its class was said, and not how its jobs go. */
+static bool stays(const struct entry *v)
+{
+    return v->shape->class->set && v->shape->class->preempt == PREEMPT_NEVER;
+}
+
 static bool may_go(const struct sched *s, const struct entry *e, double need_ppm,
                    const struct entry *v)
 {
@@ -132,7 +138,7 @@ static bool may_go(const struct sched *s, const struct entry *e, double need_ppm
         return false;
     if (class_says(e, v))
         return true;
-    if (e->shape->class->priority != v->shape->class->priority)
+    if (e->shape->class->priority != v->shape->class->priority || stays(v))
         return false;
     if (v->shape->leaf == e->shape->leaf)
         return s->policy.preempt_las && by_service(e) &&

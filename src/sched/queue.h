@@ -105,6 +105,7 @@ struct class
 {
     char *name;
     uint32_t index, priority;
+    bool set; /* somebody said what it is */
     double charge;
     uint64_t preempts;   /* bits: indices of classes whose running jobs it may push out */
     int preempt, signal; /* how its own jobs go: enum qos_preempt */

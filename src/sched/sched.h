@@ -280,7 +280,8 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
  *
  * A job goes for another because its class says so (qos.h), because it had
  * more service (preempt_las), or because its account has the larger share and
- * keeps it no smaller (preempt_shares): so nobody is stopped in a circle. No
+ * keeps it no smaller (preempt_shares): so nobody is stopped in a circle. Jobs
+ * of a class that was set and is never pushed out stay in any case. No
  * more are stopped than the place needs: of the lowest tier first, then who
  * had most service, then who began last.
  */

@@ -3,6 +3,8 @@ import pytest
 
 import harness
 
+ALICE = 41001
+
 pytestmark = pytest.mark.root
 
 CONFIG = """
@@ -168,6 +170,49 @@ def refusal(divvy):
     code, divvy.daemon = divvy.daemon.wait(harness.PATIENCE), None
     assert code > 0, divvy.said()
     return divvy.said()
+
+
+# ---- shares ----
+
+SHARES = """
+mode_hold: 0s
+kill_wait: 1s
+preempt_shares: on
+cards:
+  default: {pool: queue, mode: auto}
+qos:
+  firm: {}
+"""
+
+
+@pytest.fixture
+def lent(box, machine):
+    """Both cards are lent to root; alice and he have equal shares."""
+    box.divvy.configure(SHARES)
+    box.divvy.start()
+    harness.until(lambda: box.divvy.json("status")["cards_queue"] == 2, "both cards are seen")
+    return box.divvy
+
+
+def test_what_was_lent_comes_back(lent):
+    old, young = running(lent, "normal"), running(lent, "normal")
+    hers = lent.submit("--gpus", "1", "--output", "/dev/null", "--", "sleep", "1000", user=ALICE)
+    lent.wait_state(hers, "running")
+    assert lent.json("show", old)["state"] == "running"
+    assert lent.json("show", young)["state"] == "pending"
+    more = lent.submit("--gpus", "1", "--output", "/dev/null", "--", "true", user=ALICE)
+    lent.run("requeue", hers)  # whatever is looked at meanwhile, one each stays one each
+    lent.wait_state(hers, "running")
+    assert lent.json("show", more)["state"] == "pending"
+    assert lent.json("show", old)["attempt"] == 1
+
+
+def test_a_class_that_is_never_pushed_out_keeps_what_was_lent(lent):
+    firm = [running(lent, "firm"), running(lent, "firm")]
+    hers = lent.submit("--gpus", "1", "--output", "/dev/null", "--", "true", user=ALICE)
+    lent.run("cancel", firm[0])
+    assert lent.wait(hers)["state"] == "completed"
+    assert lent.json("show", firm[1])["attempt"] == 1
 
 
 @pytest.mark.parametrize("qos, words", [

@@ -43,6 +43,18 @@ static void times_weights_and_thresholds_are_taken(void **state)
     assert_true(p.las_count == 1 && p.las_us[0] == 2 * CLOCK_HOUR);
 }
 
+static void jobs_go_for_service_and_shares_only_where_that_is_said(void **state)
+{
+    (void)state;
+    struct divvyd_config c;
+    read_config("preempt_las: on\n", &c);
+    assert_true(policy_of(&c).preempt_las && !policy_of(&c).preempt_shares);
+    divvyd_config_done(&c);
+    read_config("preempt_shares: on\n", &c);
+    assert_true(policy_of(&c).preempt_shares && !policy_of(&c).preempt_las);
+    divvyd_config_done(&c);
+}
+
 static void accounts_are_a_tree_with_users(void **state)
 {
     (void)state;
@@ -74,6 +86,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silence_is_the_default),
         cmocka_unit_test(times_weights_and_thresholds_are_taken),
+        cmocka_unit_test(jobs_go_for_service_and_shares_only_where_that_is_said),
         cmocka_unit_test(accounts_are_a_tree_with_users),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
