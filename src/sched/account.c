@@ -7,6 +7,13 @@
 #include "model/charge.h"
 #include "sched/queue.h"
 
+/* What each is due is another part now. */
+static void tree_changed(struct sched *s)
+{
+    s->tree_stale = true;
+    s->stock_taken = false;
+}
+
 struct account *account_get(struct sched *s, const char *name)
 {
     struct account *a = map_get_name(&s->accounts_by_name, name);
@@ -20,7 +27,7 @@ struct account *account_get(struct sched *s, const char *name)
     ARRAY_ROOM(s->accounts, s->account_alloc, s->account_count + 1);
     s->accounts[s->account_count++] = a;
     map_put_name(&s->accounts_by_name, a->name, a);
-    s->tree_stale = true;
+    tree_changed(s);
     return a;
 }
 
@@ -72,7 +79,7 @@ struct leaf *leaf_get(struct sched *s, struct account *a, uid_t uid, const char 
     ARRAY_ROOM(s->leaves, s->leaf_alloc, s->leaf_count + 1);
     s->leaves[s->leaf_count++] = l;
     map_put(&a->leaves, key, l);
-    s->tree_stale = true;
+    tree_changed(s);
     return l;
 }
 
@@ -100,13 +107,13 @@ void sched_set_account(struct sched *s, const struct sched_branch *b)
             (struct sched_user_share){ .user = text_dup(b->users[i].user),
                                        .weight = b->users[i].weight };
     fence_set(&a->fence, b->limits, b->user_limits);
-    s->tree_stale = true;
+    tree_changed(s);
 }
 
 void sched_set_weight(struct sched *s, const char *account, double weight)
 {
     account_get(s, account)->weight = weight > 0 ? weight : 0;
-    s->tree_stale = true;
+    tree_changed(s);
 }
 
 void sched_set_limits(struct sched *s, const struct limits *all, const struct limits *each_user)

@@ -85,7 +85,8 @@ struct sched_policy {
     int64_t half_life_us;  /* of usage; 0: no decay */
     int64_t advance_us;    /* what a running job counts for beyond what it has used */
     int64_t mode_hold_us;  /* an auto card changes its MIG mode only when idle this long */
-    uint32_t reservations; /* on counted cards: so many of the first that wait are never delayed */
+    uint32_t reservations; /* on counted cards: so many of those that wait are never delayed by
+                              who is behind them, the first of each request; else: one is */
     bool strict;           /* nobody passes the first that does not fit */
     struct sched_order order;
     int64_t las_us[SCHED_LAS_MAX]; /* rising thresholds of attained service, card·µs */
