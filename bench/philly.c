@@ -4,7 +4,7 @@
  *
  * FILE, or what DIVVY_PHILLY names, is a plain trace (replay/trace.h): submit
  * time, duration, cards, virtual cluster. Built with
- * `ninja -C BUILD bench/bench_philly`.
+ * `ninja -C BUILD bench/bench_philly`. Seconds are the processor's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 static double seconds_now(void)
 {
     struct timespec ts;
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts); /* cannot fail for this clock */
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
@@ -51,6 +51,86 @@ static struct replay_policy plain(void)
     return p;
 }
 
+/* ---- what nobody can know ---------------------------------------------------- */
+
+/* All that wait or run, the least time left first; the first that fit run. */
+struct oracle {
+    struct {
+        size_t job;
+        int64_t left_us;
+        bool runs;
+    } * list;
+    size_t count, alloc;
+    int64_t now_us;
+    double completion_s;
+};
+
+static void oracle_add(struct oracle *o, const struct trace *t, size_t job)
+{
+    if (t->jobs[job].request.count > CARDS)
+        return;
+    ARRAY_ROOM(o->list, o->alloc, o->count + 1);
+    size_t at = o->count++;
+    for (; at > 0 && o->list[at - 1].left_us > t->jobs[job].run_us; at--)
+        o->list[at] = o->list[at - 1];
+    o->list[at].job = job;
+    o->list[at].left_us = t->jobs[job].run_us;
+    o->list[at].runs = false;
+}
+
+/* What runs comes nearer to its end, and so past what does not. */
+static void oracle_pass(struct oracle *o, const struct trace *t, int64_t at_us)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < o->count; i++) {
+        __typeof__(*o->list) one = o->list[i];
+        one.left_us -= one.runs ? at_us - o->now_us : 0;
+        if (one.left_us <= 0) {
+            o->completion_s += (double)(at_us - t->jobs[one.job].submit_us) / 1e6;
+            continue;
+        }
+        size_t k = kept++;
+        for (; k > 0 && o->list[k - 1].left_us > one.left_us; k--)
+            o->list[k] = o->list[k - 1];
+        o->list[k] = one;
+    }
+    o->count = kept;
+    o->now_us = at_us;
+}
+
+/* Chooses who runs; the moment at which the first of them ends. */
+static int64_t oracle_choose(struct oracle *o, const struct trace *t)
+{
+    uint32_t free_cards = CARDS;
+    int64_t first = INT64_MAX;
+    for (size_t i = 0; i < o->count; i++) {
+        uint32_t need = t->jobs[o->list[i].job].request.count;
+        o->list[i].runs = need <= free_cards;
+        if (!o->list[i].runs)
+            continue;
+        free_cards -= need;
+        first = o->now_us + o->list[i].left_us < first ? o->now_us + o->list[i].left_us : first;
+    }
+    return first;
+}
+
+/* Shortest remaining time with perfect knowledge and free preemption: a bound for means. */
+static void oracle(const struct trace *t)
+{
+    struct oracle o = { .now_us = t->count ? t->jobs[0].submit_us : 0 };
+    double begun = seconds_now();
+    for (size_t next = 0; next < t->count || o.count;) {
+        int64_t end = oracle_choose(&o, t);
+        bool comes = next < t->count && t->jobs[next].submit_us <= end;
+        oracle_pass(&o, t, comes ? t->jobs[next].submit_us : end);
+        for (; next < t->count && t->jobs[next].submit_us <= o.now_us; next++)
+            oracle_add(&o, t, next);
+    }
+    printf("%-44s %9.0f %64.1f s\n", "shortest remaining time, by an oracle",
+           o.completion_s / (double)t->count, seconds_now() - begun);
+    free(o.list);
+}
+
 static void all(const struct trace *t)
 {
     struct replay_policy p = plain();
@@ -67,6 +147,9 @@ static void all(const struct trace *t)
     p = plain();
     p.inside = SCHED_FIFO;
     run(t, "fair between accounts, fifo inside, skipping", &p);
+    p.sched.preempt_shares = true;
+    run(t, "fair, fifo inside, preemption", &p);
+    p.sched.preempt_shares = false;
     p.inside = SCHED_LAS;
     run(t, "fair between accounts, las inside, skipping", &p);
     p.sched.preempt_las = true;
@@ -115,6 +198,7 @@ int main(int argc, char **argv)
     printf("%zu jobs of %zu accounts on %d cards\n", t.count, t.accounts.count, CARDS);
     printf("%-44s %9s %9s %8s %8s %6s %6s %8s\n", "", "completed", "waited", "slowdown", "worst",
            "Jain", "busy", "preempt");
+    oracle(&t);
     all(&t);
     backfill(&t);
     return 0;
