@@ -168,11 +168,11 @@ static int start(struct session *s, const char *program, const struct jobdir_spe
 
 int session_open(struct session *s, const struct jobdir_spec *spec, struct err *e)
 {
-    auto_free char *program = beside(PROGRAM);
     auto_free char *said = NULL;
     auto_close int from = -1;
     if (!spec->pam)
         return 0;
+    auto_free char *program = beside(PROGRAM);
     if (access(program, X_OK) < 0)
         return err_set(e, -ENOENT, "divvy.yaml says pam: on, and there is no %s", program);
     int r = start(s, program, spec, &from, e);
