@@ -519,7 +519,7 @@ def journal(box):
         return 0
 
 
-@pytest.mark.parametrize("lines", [1, 2, 3, 5, 8, 11, 14])
+@pytest.mark.parametrize("lines", [1, 5, 11])
 def test_killed_and_run_again(box, machine, lines):
     """Killed when the journal has so many lines: the same end, whatever was under way."""
     apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0, 1g.10gb@3, 3g.40gb@4]}\n")

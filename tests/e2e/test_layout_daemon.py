@@ -322,7 +322,7 @@ def test_killed_while_it_waits(box, divvy):
     divvy.wait(job)
 
 
-@pytest.mark.parametrize("lines", [1, 2, 3, 5, 8, 11, 14])
+@pytest.mark.parametrize("lines", [1, 5, 11])
 def test_what_a_command_began_divvyd_finishes(box, machine, lines):
     """Killed when its journal has so many lines."""
     apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0, 1g.10gb@3, 3g.40gb@4]}\n")
