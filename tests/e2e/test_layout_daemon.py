@@ -345,7 +345,7 @@ def test_what_a_command_began_divvyd_finishes(box, machine, lines):
 
 
 def test_a_command_that_runs_keeps_its_journal(box, machine):
-    machine.sim("fault", "gpu0", "slow:100")
+    machine.sim("fault", "gpu0", "slow:25")
     path = box.folder / "next.yaml"
     path.write_text("cards:\n- {card: gpu0, slices: {1g.10gb: 4}}\n")
     running = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--yes"],
