@@ -77,6 +77,12 @@ static const struct argp_option table[] = {
     { "keep-going", KEY(OPT_KEEP_GOING), NULL, 0, "a task that fails does not end the others", 2 },
     { "requeue-on-fault", KEY(OPT_REQUEUE_ON_FAULT), NULL, 0,
       "try it again when its card failed under it", 2 },
+    { "append", KEY(OPT_APPEND), NULL, 0, "add to the output file instead of emptying it first",
+      2 },
+    { "on-start", KEY(OPT_ON_START), "COMMAND", 0,
+      "run this with sh -c when the job runs, as a small job of its own without a card", 2 },
+    { "on-end", KEY(OPT_ON_END), "COMMAND", 0, "the same when the job has ended in whatever way",
+      2 },
     { "container", KEY(OPT_CONTAINER), "IMAGE", 0,
       "in a container of this image, with the working directory mounted; --env NAME,… names what "
       "of the environment goes in",
@@ -638,6 +644,9 @@ static int read_order(const struct job_options *o, const struct submit_place *wh
     s->hold = o->values[OPT_HOLD].words != NULL;
     s->keep_invalid = o->values[OPT_KEEP_INVALID].words != NULL;
     s->no_requeue = o->values[OPT_NO_REQUEUE].words != NULL;
+    s->on_start = text_dup(o->values[OPT_ON_START].words);
+    s->on_end = text_dup(o->values[OPT_ON_END].words);
+    s->append = o->values[OPT_APPEND].words != NULL;
     if (begin->words)
         r = wrong(begin,
                   moment_parse(begin->words, where->now_wall_us, "--begin", &s->begin_wall_us, e),

@@ -55,6 +55,9 @@ enum job_option {
     OPT_HOLD,
     OPT_KEEP_INVALID,
     OPT_NO_REQUEUE,
+    OPT_ON_START,
+    OPT_ON_END,
+    OPT_APPEND,
     JOB_OPTIONS,
 };
 

@@ -185,6 +185,7 @@ static int enter_job(struct daemon *d, const struct api_caller *who, const struc
         return r;
     struct job_row row = { .id = *ret_id,
                            .hold = s->hold ? JOB_HOLD_USER : JOB_HOLD_NONE,
+                           .tells = job_tells(s),
                            .attached = s->attached,
                            .begin_wall_us = s->begin_wall_us,
                            .deadline_wall_us = s->deadline_wall_us,

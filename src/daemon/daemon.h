@@ -201,8 +201,9 @@ struct job {
     struct waits *waits;                     /* or NULL */
     uint32_t array_index;
     enum job_hold hold;
-    bool blocked; /* kept out of line by waits.c */
-    bool slot;    /* its array's limit lets it run */
+    bool blocked;  /* kept out of line by waits.c */
+    bool slot;     /* its array's limit lets it run */
+    uint8_t tells; /* bits of enum job_tells */
     enum job_state state, verdict;
     uint32_t attempts;       /* number of the last one */
     uint32_t leftover;       /* after the commit: remove the folder of this attempt; 0: none */
@@ -238,7 +239,9 @@ struct daemon {
     struct api *api;
     struct sched *sched;
     struct hooks *hooks; /* NULL: nobody is told of events */
-    struct bin bin;      /* folders to be removed */
+    struct tell *tells;  /* owners to be told, before the commit */
+    size_t tell_count, tell_alloc;
+    struct bin bin; /* folders to be removed */
     struct launcher launcher;
     struct units *units; /* NULL: supervisors are started by divvyd itself */
     struct children children;

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "daemon/hooks.h"
+#include "daemon/tells.h"
 #include "model/charge.h"
 #include "policy/policy.h"
 
@@ -81,6 +82,7 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row)
                        .expected_wall_us = row->expected_wall_us,
                        .array_index = row->array_index,
                        .hold = row->hold,
+                       .tells = (uint8_t)row->tells,
                        .state = row->state,
                        .verdict = row->verdict,
                        .attempts = row->last.attempt };
@@ -186,6 +188,7 @@ static void leave_attempt(struct job *j, struct now now)
 
 static void note_event(struct job *j, enum job_event ev)
 {
+    tells_note(j);
     if (j->state == JOB_RUNNING)
         hooks_note(j, HOOK_START, j->reason);
     else if (ev == JOB_EV_REQUEUE)

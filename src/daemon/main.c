@@ -505,6 +505,7 @@ static void daemon_close(struct daemon *d)
     map_done(&d->words);
     free(d->owed);
     free(d->todo);
+    free(d->tells);
     free(d->strays);
     divvyd_config_done(&d->config);
     paths_close(&d->paths);

@@ -13,6 +13,7 @@
 #include "daemon/hooks.h"
 #include "daemon/layouts.h"
 #include "daemon/maintenance.h"
+#include "daemon/tells.h"
 
 #define ROUNDS_MAX 64
 #define STALL_US CLOCK_SECOND
@@ -97,6 +98,7 @@ static void start_over(struct daemon *d, const struct err *why)
     log_line(LOG_ERROR, "nothing of this turn was kept: %s", why->text);
     answer_all(d, why);
     hooks_forget(d);
+    d->tell_count = 0;
     d->todo_count = 0;
     d->send_step = false;
     d->cutting = NULL;
@@ -140,6 +142,7 @@ static bool round_done(struct daemon *d)
         jobs_schedule(d);
     if (!stalled)
         cuts_prepare(d);
+    tells_turn(d);
     if (store_is_open(d->store)) {
         KILLPOINT(COMMIT);
         if (store_commit(d->store, &e) < 0) {

@@ -221,8 +221,15 @@ void strv_add(char ***v, const char *s)
     *v = grown;
 }
 
+int job_tells(const struct job_spec *s)
+{
+    return (s->on_start ? JOB_TELLS_START : 0) | (s->on_end ? JOB_TELLS_END : 0);
+}
+
 void job_spec_done(struct job_spec *s)
 {
+    free(s->on_start);
+    free(s->on_end);
     free(s->name);
     free(s->account);
     free(s->qos);
@@ -311,6 +318,15 @@ static int check_utf8(const struct job_spec *s, struct err *e)
     return 0;
 }
 
+static int check_tell(const char *command, const char *option, struct err *e)
+{
+    if (!command)
+        return 0;
+    if (!command[0] || strlen(command) > JOB_TELL_MAX)
+        return err_set(e, -EINVAL, "%s: a command of 1 to %d bytes works", option, JOB_TELL_MAX);
+    return text_is_utf8(command) ? 0 : err_set(e, -EINVAL, "%s: the command is no UTF-8", option);
+}
+
 /* When it may start: what does not need to know what time it is. */
 static int check_order(const struct job_spec *s, struct err *e)
 {
@@ -379,5 +395,9 @@ int job_spec_check(const struct job_spec *s, struct err *e)
         r = check_order(s, e);
     if (r == 0)
         r = job_container_check(&s->container, e);
+    if (r == 0)
+        r = check_tell(s->on_start, "--on-start", e);
+    if (r == 0)
+        r = check_tell(s->on_end, "--on-end", e);
     return r < 0 ? r : request_check(&s->request, e);
 }

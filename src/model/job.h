@@ -20,6 +20,7 @@
 #define JOB_NAME_MAX 128 /* bytes, without NUL */
 #define JOB_ACCOUNT_MAX 64
 #define JOB_QOS_MAX 32
+#define JOB_TELL_MAX 4096      /* bytes of --on-start and --on-end */
 #define JOB_ARGS_MAX 4096      /* arguments of a command */
 #define JOB_COMMAND_MAX 131072 /* bytes of all arguments together */
 #define JOB_CPU_MILLI_MAX 65536000
@@ -164,15 +165,21 @@ struct job_spec {
     int64_t deadline_wall_us;       /* it ends by then, or does not start; 0: none */
     uint32_t srun_tasks; /* the command runs once, and srun in it as many; 0: it knows no srun */
     enum job_bind bind;
-    bool hold;             /* it waits until it is released */
-    bool keep_invalid;     /* it stays when its dependency cannot be met any more */
-    bool no_requeue;       /* it is never started a second time */
-    bool keep_going;       /* a failed task does not end the others */
-    bool keep_on_hangup;   /* a lost client does not end an attached job */
-    bool requeue_on_fault; /* tried again when its card failed under it */
-    bool attached;         /* divvy run: streams go through the attach socket */
+    char *on_start, *on_end; /* for sh -c: told of it by a job of its own; NULL: nothing */
+    bool append;             /* its output goes behind what the file has */
+    bool hold;               /* it waits until it is released */
+    bool keep_invalid;       /* it stays when its dependency cannot be met any more */
+    bool no_requeue;         /* it is never started a second time */
+    bool keep_going;         /* a failed task does not end the others */
+    bool keep_on_hangup;     /* a lost client does not end an attached job */
+    bool requeue_on_fault;   /* tried again when its card failed under it */
+    bool attached;           /* divvy run: streams go through the attach socket */
     bool pty;
 };
+
+/* What a job is to tell its owner, as bits. */
+enum job_tells { JOB_TELLS_START = 1 << 0, JOB_TELLS_END = 1 << 1 };
+int job_tells(const struct job_spec *s);
 
 void job_spec_done(struct job_spec *s);
 /* Sizes, UTF-8, required fields, request_check. -EINVAL or -E2BIG with a sentence. */

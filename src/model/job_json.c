@@ -227,6 +227,12 @@ static void put_order(json_t *j, const struct job_spec *s)
         json_put_bool(j, "keep_invalid", true);
     if (s->no_requeue)
         json_put_bool(j, "no_requeue", true);
+    if (s->on_start)
+        json_put_text(j, "on_start", s->on_start);
+    if (s->on_end)
+        json_put_text(j, "on_end", s->on_end);
+    if (s->append)
+        json_put_bool(j, "append", true);
 }
 
 json_t *job_spec_to_json(const struct job_spec *s, bool with_env)
@@ -315,6 +321,9 @@ static void read_spec_order(struct fields *f, struct job_spec *s)
     s->hold = fields_bool(f, "hold", false);
     s->keep_invalid = fields_bool(f, "keep_invalid", false);
     s->no_requeue = fields_bool(f, "no_requeue", false);
+    s->on_start = text_dup(fields_text(f, "on_start", FIELD_OPTIONAL, JOB_TELL_MAX));
+    s->on_end = text_dup(fields_text(f, "on_end", FIELD_OPTIONAL, JOB_TELL_MAX));
+    s->append = fields_bool(f, "append", false);
 }
 
 static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, struct err *e)

@@ -128,8 +128,9 @@ static int insert_job(struct store *s, const struct insert *in, uint64_t *ret_id
         &q, s,
         "INSERT INTO jobs (uid, gid, user, account, qos, name, request, limit_us, state, reason,"
         " submit_wall_us, submit_boot_us, submit_boot, begin_wall_us, deadline_wall_us, hold,"
-        " attached, array_id, array_index)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), nullif(?, -1))");
+        " attached, tells, array_id, array_index)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), nullif(?, "
+        "-1))");
     query_bind_int(&q, who->uid);
     query_bind_int(&q, who->gid);
     query_bind_text(&q, who->user);
@@ -147,6 +148,7 @@ static int insert_job(struct store *s, const struct insert *in, uint64_t *ret_id
     query_bind_int(&q, spec->deadline_wall_us);
     query_bind_text(&q, job_hold_word(spec->hold ? JOB_HOLD_USER : JOB_HOLD_NONE));
     query_bind_int(&q, spec->attached);
+    query_bind_int(&q, job_tells(spec));
     query_bind_u64(&q, in->array_id);
     query_bind_int(&q, in->index);
     int r = query_write(&q, e);
@@ -408,7 +410,7 @@ int store_end_attempt(struct store *s, uint64_t id, uint32_t attempt, enum job_s
     "j.id, j.uid, j.gid, j.user, j.account, j.qos, j.name, j.request, j.limit_us, j.state, "       \
     "j.verdict,"                                                                                   \
     " j.reason, j.submit_wall_us, j.begin_wall_us, j.deadline_wall_us, j.ended_wall_us, j.hold,"   \
-    " j.attached, j.expected_wall_us, j.requeue, j.array_id, j.array_index,"                       \
+    " j.attached, j.expected_wall_us, j.requeue, j.tells, j.array_id, j.array_index,"              \
     " (SELECT total(x.charge_ppm_us) FROM attempts x WHERE x.job_id = j.id)"
 #define JOBS_WITH_LAST_ATTEMPT                                                                     \
     "SELECT " JOB_COLUMNS ", " ATTEMPT_COLUMNS " FROM jobs j"                                      \
@@ -488,6 +490,7 @@ static int read_job(struct query *q, struct job_row *j, struct err *e)
     j->attached = query_int(q) != 0;
     j->expected_wall_us = query_int(q);
     j->requeue = query_int(q) != 0;
+    j->tells = (int)query_int(q);
     j->array_id = query_u64(q);
     j->array_index = (uint32_t)query_int(q);
     j->charged_ppm_us = (uint64_t)query_real(q);

@@ -71,6 +71,7 @@ struct job_row {
     enum job_hold hold;
     int64_t expected_wall_us; /* its start as it was announced; 0: it was not */
     bool attached;            /* a `divvy run` */
+    int tells;                /* bits of enum job_tells */
     bool requeue;             /* while ENDING: to be started again */
     uint64_t array_id;        /* of the array's first task; 0: no array */
     uint32_t array_index;     /* with array_id */

@@ -88,6 +88,7 @@ static const char version_1[] =
     " begin_wall_us INTEGER NOT NULL DEFAULT 0,"
     " deadline_wall_us INTEGER NOT NULL DEFAULT 0,"
     " hold TEXT NOT NULL DEFAULT '',"
+    " tells INTEGER NOT NULL DEFAULT 0," /* bits of enum job_tells */
     " attached INTEGER NOT NULL DEFAULT 0," /* 1: a `divvy run` */
     " expected_wall_us INTEGER NOT NULL DEFAULT 0," /* its start as it was announced; 0: not */
     " requeue INTEGER NOT NULL DEFAULT 0," /* 1: it is ending to be started again */

@@ -163,7 +163,7 @@ static int open_output(const struct child *c, const char *output, int *ret_fd, s
     const char *path = named ? named : "/dev/null";
     /* What an earlier job of that number left is not this job's; an earlier attempt's is. All
        tasks open it before any of them runs. */
-    int anew = s->attempt == 1 ? O_TRUNC : 0;
+    int anew = s->attempt == 1 && !s->job.append ? O_TRUNC : 0;
     int fd = open(
         path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC | anew,
         0666);

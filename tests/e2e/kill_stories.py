@@ -108,6 +108,13 @@ def failing_cut(w):
 
 
 @story(passes=3)
+def owner_is_told(w):
+    """The end of a job enters another one; each runs once."""
+    yield
+    w.job("told", "--on-start", "true", "--on-end", "true", body="exit 3", states=["failed"], exits=3)
+
+
+@story(passes=3)
 def dependencies(w):
     """One fails; who needs it to complete is cancelled, who needs it to fail runs."""
     first = w.job("first", "--hold", body="exit 3", states=["failed"], exits=3)

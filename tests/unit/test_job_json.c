@@ -214,6 +214,9 @@ static void spec_random(struct job_spec *s, struct dice *d)
     s->output = random_text(d, true);
     s->script = random_text(d, true);
     s->bind = (enum job_bind)dice_below(d, 3);
+    s->on_start = random_text(d, true);
+    s->on_end = random_text(d, true);
+    s->append = dice_bool(d);
     s->keep_going = dice_bool(d);
     s->requeue_on_fault = dice_bool(d);
     s->keep_on_hangup = dice_bool(d);
@@ -243,6 +246,9 @@ static void assert_same_spec(const struct job_spec *a, const struct job_spec *b)
     assert_true(text_same(a->output, b->output));
     assert_true(text_same(a->script, b->script));
     assert_int_equal(a->bind, b->bind);
+    assert_true(text_same(a->on_start, b->on_start));
+    assert_true(text_same(a->on_end, b->on_end));
+    assert_int_equal(a->append, b->append);
     assert_int_equal(a->keep_going, b->keep_going);
     assert_int_equal(a->requeue_on_fault, b->requeue_on_fault);
     assert_int_equal(a->keep_on_hangup, b->keep_on_hangup);
