@@ -101,9 +101,12 @@ static int on_ended(sd_event_source *s, int fd, uint32_t revents, void *user)
 {
     struct hooks *h = user;
     (void)revents; /* a process that ended */
+    /*
+     * In this order: a child between its fork and its exec has the descriptor
+     * too, and would keep it in the loop's epoll beyond our own close.
+     */
+    sd_event_source_disable_unref(s);
     (void)close(fd);
-    (void)sd_event_source_set_enabled(s, SD_EVENT_OFF); /* a valid source */
-    sd_event_source_unref(s);
     h->running--;
     return 0; /* the turn that follows runs the next one */
 }
