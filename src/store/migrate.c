@@ -88,11 +88,11 @@ static const char version_1[] =
     " begin_wall_us INTEGER NOT NULL DEFAULT 0,"
     " deadline_wall_us INTEGER NOT NULL DEFAULT 0,"
     " hold TEXT NOT NULL DEFAULT '',"
-    " tells INTEGER NOT NULL DEFAULT 0," /* bits of enum job_tells */
-    " attached INTEGER NOT NULL DEFAULT 0," /* 1: a `divvy run` */
+    " tells INTEGER NOT NULL DEFAULT 0,"            /* bits of enum job_tells */
+    " attached INTEGER NOT NULL DEFAULT 0,"         /* 1: a `divvy run` */
     " expected_wall_us INTEGER NOT NULL DEFAULT 0," /* its start as it was announced; 0: not */
-    " requeue INTEGER NOT NULL DEFAULT 0," /* 1: it is ending to be started again */
-    " array_id INTEGER,"                   /* of its first task; NULL: no array */
+    " requeue INTEGER NOT NULL DEFAULT 0,"          /* 1: it is ending to be started again */
+    " array_id INTEGER,"                            /* of its first task; NULL: no array */
     " array_index INTEGER,"
     " ended_wall_us INTEGER,"                      /* NULL: it lives */
     " attempt INTEGER NOT NULL DEFAULT 0) STRICT;" /* the latest; 0: none */
