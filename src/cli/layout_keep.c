@@ -1,4 +1,5 @@
 /* `divvy layout save` and `restore`: what the cards are, and that again. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -53,6 +54,7 @@ int layout_save(struct session *s, const struct layout_call *call)
         status = cards_now(s, &inv);
     if (status != STATUS_OK)
         return status;
+    assert(path);
     text_add(&t, "# divvy layout save; divvy layout restore brings it back\n");
     layout_add_export(&t, &inv, true);
     if (strcmp(path, "-") == 0)

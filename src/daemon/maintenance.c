@@ -289,13 +289,12 @@ static bool drained(const struct daemon *d)
 static void stopping_turn(struct daemon *d)
 {
     struct maintenance *m = d->maintenance;
-    const struct cut *c;
     size_t i = 0;
     if (m->stopped < d->config.maintenance.services.count) {
         run_service(d, "stop", d->config.maintenance.services.words[m->stopped]);
         return;
     }
-    if ((c = cuts_next(d, &i)) != NULL)
+    if (cuts_next(d, &i))
         return; /* a plan on another card is under way */
     children_pause(&d->children);
     go_to(d, MAINTENANCE_AWAY);

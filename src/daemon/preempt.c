@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* NOLINTNEXTLINE(misc-redundant-expression): two rooms, and each may change its own */
 _Static_assert(QOS_GRACE_MAX_US <= JOBDIR_GRACE_MAX_US, "a supervisor takes what a class may say");
 
 struct jobdir_notice preempt_notice(const struct job *j)

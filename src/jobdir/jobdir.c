@@ -1,5 +1,6 @@
 #include "jobdir/jobdir.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -306,6 +307,7 @@ int jobdir_remove(const char *jobs, uint64_t job_id, uint32_t attempt, struct er
     int r = jobdir_put_away(jobs, job_id, attempt, &gone, e);
     if (r < 0)
         return r == -ENOENT ? 0 : r;
+    assert(gone);
     return jobdir_remove_leftover(jobs, gone, e);
 }
 

@@ -58,6 +58,8 @@ static int ascending(const void *a, const void *b)
 static void each_once(struct job_array *a)
 {
     size_t kept = 1;
+    if (!a->count)
+        return;
     qsort(a->indices, a->count, sizeof *a->indices, ascending);
     for (size_t i = 1; i < a->count; i++)
         if (a->indices[i] != a->indices[kept - 1])

@@ -1,5 +1,6 @@
 #include "plan/search.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,6 +252,7 @@ static uint32_t worth_later(const struct stock_card *c, const struct occupancy *
 static uint32_t lost_later(const struct choice *c)
 {
     const struct stock_card *card = c->card;
+    assert(card);
     struct occupancy with = card->busy;
     occupancy_add(&with, card->board, c->profile, c->start);
     return LATER_MAX + worth_later(card, &card->busy, NULL) - worth_later(card, &with, c);
