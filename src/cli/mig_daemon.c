@@ -46,10 +46,11 @@ static int name_cards(struct layout_work *w, const struct session *s, struct tex
     return r;
 }
 
-/* From here on the wish is the one with UUIDs. */
-static int choose_named(struct layout_work *w, const struct text *t, struct err *e)
+/* From here on the wish is the one with UUIDs; names and files of the old one are still in use. */
+static int choose_named(struct layout_work *w, const struct text *t, struct layout_list *ret_old,
+                        struct err *e)
 {
-    layout_list_done(&w->list);
+    *ret_old = w->list;
     w->list = (struct layout_list)LAYOUT_LIST_INIT;
     int r = layout_list_parse("mig-parted", t->buf, t->len, &w->list, e);
     w->layout = r == 0 ? &w->list.layouts[0] : NULL;
@@ -119,12 +120,13 @@ int mig_apply_through_daemon(struct applying *a, const struct mig_call *c,
 {
     struct err e = ERR_INIT;
     AUTO(text) struct text t = TEXT_INIT;
+    AUTO(layout_list) struct layout_list old = LAYOUT_LIST_INIT;
     if (c->skip_reset) {
         verb_note("divvyd has the cards, and resets what needs it by itself; --skip-reset is "
                   "possible while it is stopped, and 'divvy layout apply' without it now");
         return STATUS_REFUSED;
     }
-    if (name_cards(&a->work, a->session, &t, &e) < 0 || choose_named(&a->work, &t, &e) < 0) {
+    if (name_cards(&a->work, a->session, &t, &e) < 0 || choose_named(&a->work, &t, &old, &e) < 0) {
         verb_note("%s", e.text);
         return STATUS_REFUSED;
     }

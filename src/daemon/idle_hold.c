@@ -145,9 +145,9 @@ static bool may_requeue(const struct job *j)
 char *idle_words(const struct job *j, int64_t now_us)
 {
     const struct config_idle *c = &j->daemon->config.idle;
-    const struct idle_hold *h = &j->attempt->idle;
-    if (j->state != JOB_RUNNING || !h->warned_boot_us)
+    if (j->state != JOB_RUNNING || !j->attempt->idle.warned_boot_us)
         return NULL;
+    const struct idle_hold *h = &j->attempt->idle;
     AUTO(text) struct text t = TEXT_INIT;
     text_add(&t, "idle for ");
     text_add_duration(&t, now_us > h->since_boot_us ? now_us - h->since_boot_us : 0);

@@ -40,7 +40,6 @@ def box():
 
 
 @pytest.mark.root
-@pytest.mark.smoke
 def test_compute_mode_and_clocks_become_as_they_were(divvy, box):
     before = nvml(box, "settings", 0)
     job, go = leave(divvy, box, "compute 0 3", f"clocks 0 {before['mem']} 900", "lock 0 600")
