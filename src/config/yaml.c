@@ -47,43 +47,47 @@ void yaml_tree_free(struct yaml_tree *t)
     free(t);
 }
 
-static int fail_at(const char *file, unsigned line, unsigned column, struct err *e,
-                   const char *sentence)
+static int fail_at(const char *file, unsigned line, unsigned column, struct err *e, const char *fmt,
+                   va_list args) __attribute__((format(printf, 5, 0)));
+static int fail_at(const char *file, unsigned line, unsigned column, struct err *e, const char *fmt,
+                   va_list args)
 {
+    char sentence[ERR_TEXT_MAX];
+    /* All callers have begun `args`, which the analyzer does not always see. */
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
+    (void)vsnprintf(sentence, sizeof sentence, fmt, args); /* cut when too long: fine */
     return err_set(e, -EINVAL, "%s:%u:%u: %s", file, line, column, sentence);
 }
 
 int yaml_node_fail(const struct yaml_node *n, struct err *e, const char *fmt, ...)
 {
-    char sentence[ERR_TEXT_MAX];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(sentence, sizeof sentence, fmt, args); /* cut when too long: fine */
+    int r = fail_at(n->file, n->line, n->column, e, fmt, args);
     va_end(args);
-    return fail_at(n->file, n->line, n->column, e, sentence);
+    return r;
 }
 
 int yaml_node_fail_key(const struct yaml_node *n, struct err *e, const char *fmt, ...)
 {
-    char sentence[ERR_TEXT_MAX];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(sentence, sizeof sentence, fmt, args); /* as above */
+    int r = fail_at(n->file, n->key ? n->key_line : n->line, n->key ? n->key_column : n->column, e,
+                    fmt, args);
     va_end(args);
-    return fail_at(n->file, n->key ? n->key_line : n->line, n->key ? n->key_column : n->column, e,
-                   sentence);
+    return r;
 }
 
 static int fail_mark(const struct builder *b, yaml_mark_t mark, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 static int fail_mark(const struct builder *b, yaml_mark_t mark, struct err *e, const char *fmt, ...)
 {
-    char sentence[ERR_TEXT_MAX];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(sentence, sizeof sentence, fmt, args); /* as above */
+    int r =
+        fail_at(b->tree->file, (unsigned)mark.line + 1, (unsigned)mark.column + 1, e, fmt, args);
     va_end(args);
-    return fail_at(b->tree->file, (unsigned)mark.line + 1, (unsigned)mark.column + 1, e, sentence);
+    return r;
 }
 
 static int fail_parser(const struct builder *b, struct err *e)
