@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -215,4 +216,13 @@ const void *query_blob(struct query *q, size_t *ret_len)
     const void *data = sqlite3_column_blob(q->statement, q->column);
     *ret_len = (size_t)sqlite3_column_bytes(q->statement, q->column++);
     return data;
+}
+
+char *db_json(json_t *take_json)
+{
+    char *text = json_dumps(take_json, JSON_COMPACT);
+    json_decref(take_json);
+    if (!text)
+        abort(); /* out of memory: as in base/text.h */
+    return text;
 }

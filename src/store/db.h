@@ -15,6 +15,7 @@
 #ifndef DIVVY_STORE_DB_H
 #define DIVVY_STORE_DB_H
 
+#include <jansson.h>
 #include <sqlite3.h>
 
 #include "base/map.h"
@@ -70,6 +71,9 @@ double query_real(struct query *q);
 const char *query_text(struct query *q);                  /* NULL becomes "" */
 void query_copy(struct query *q, char *buf, size_t size); /* cut when longer */
 const void *query_blob(struct query *q, size_t *ret_len);
+
+/* As text for a column; takes the value. Caller frees. */
+char *db_json(json_t *take_json);
 
 /* The code and sentence of a failed SQLite call. */
 int db_failed(sqlite3 *db, const char *path, int rc, struct err *e);

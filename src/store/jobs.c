@@ -13,15 +13,6 @@
 
 /* ---- JSON and words in columns -------------------------------------------- */
 
-static char *dump(json_t *take_json)
-{
-    char *text = json_dumps(take_json, JSON_COMPACT);
-    json_decref(take_json);
-    if (!text)
-        abort(); /* out of memory: as in base/text.h */
-    return text;
-}
-
 static json_t *parse(const char *text, const char *what, struct err *e)
 {
     json_t *json = NULL;
@@ -159,7 +150,7 @@ static int insert_job(struct store *s, const struct insert *in, uint64_t *ret_id
 static int insert_spec(struct store *s, uint64_t id, const struct job_submit *who,
                        const struct job_spec *spec, int64_t environment, struct err *e)
 {
-    auto_free char *json = dump(job_spec_to_json(spec, false));
+    auto_free char *json = db_json(job_spec_to_json(spec, false));
     AUTO(text) struct text groups = TEXT_INIT;
     for (size_t i = 0; i < who->group_count && i < STORE_GROUPS_MAX; i++)
         text_addf(&groups, i ? " %u" : "%u", (unsigned int)who->groups[i]);
@@ -199,7 +190,7 @@ static int insert_tasks(struct store *s, struct insert *in, uint64_t *ret_id, st
 static int insert_rows(struct store *s, const struct job_submit *who, const struct job_spec *spec,
                        struct now now, uint64_t *ret_id, struct err *e)
 {
-    auto_free char *request = dump(request_to_json(&spec->request));
+    auto_free char *request = db_json(request_to_json(&spec->request));
     struct insert in = { .who = who, .spec = spec, .request = request, .now = now, .index = -1 };
     int r = spec->array ? insert_tasks(s, &in, ret_id, e) : insert_job(s, &in, ret_id, e);
     if (r == 0 && (spec->array || spec->dependency))
@@ -304,7 +295,7 @@ static int last_attempt(struct store *s, uint64_t id, uint32_t *ret, struct err 
 static int insert_attempt(struct store *s, uint64_t id, uint32_t attempt, const struct place *place,
                           struct now now, struct err *e)
 {
-    auto_free char *json = dump(place_to_json(place));
+    auto_free char *json = db_json(place_to_json(place));
     AUTO(query) struct query q;
     query_open(&q, s,
                "INSERT INTO attempts (job_id, attempt, place, boot, placed_boot_us,"
@@ -341,7 +332,7 @@ int store_add_attempt(struct store *s, uint64_t id, uint32_t attempt, const stru
 int store_set_place(struct store *s, uint64_t id, uint32_t attempt, const struct place *place,
                     struct err *e)
 {
-    auto_free char *json = dump(place_to_json(place));
+    auto_free char *json = db_json(place_to_json(place));
     AUTO(query) struct query q;
     query_open(&q, s, "UPDATE attempts SET place = ? WHERE job_id = ? AND attempt = ?");
     query_bind_text(&q, json);
@@ -383,7 +374,7 @@ int store_end_attempt(struct store *s, uint64_t id, uint32_t attempt, enum job_s
                       const struct job_exit *exit, uint64_t charge_ppm_us, struct now at,
                       struct err *e)
 {
-    auto_free char *json = exit ? dump(exit_to_json(exit)) : NULL;
+    auto_free char *json = exit ? db_json(exit_to_json(exit)) : NULL;
     AUTO(query) struct query q;
     query_open(&q, s,
                "UPDATE attempts SET ended_boot_us = iif(boot = ?, ?, 0), ended_wall_us = ?,"

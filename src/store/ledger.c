@@ -8,15 +8,6 @@
 #include "model/job_json.h"
 #include "store/db.h"
 
-static char *dump(json_t *take_json)
-{
-    char *text = json_dumps(take_json, JSON_COMPACT);
-    json_decref(take_json);
-    if (!text)
-        abort(); /* out of memory: as in base/text.h */
-    return text;
-}
-
 static void bind_held(struct query *q, const struct held *h)
 {
     query_bind_u64(q, h->parts);
@@ -44,8 +35,8 @@ static void read_held(struct query *q, struct held *ret)
 int store_add_history(struct store *s, const struct history_row *row, struct err *e)
 {
     AUTO(query) struct query q;
-    auto_free char *request = dump(request_to_json(&row->request));
-    auto_free char *place = dump(place_to_json(&row->place));
+    auto_free char *request = db_json(request_to_json(&row->request));
+    auto_free char *place = db_json(place_to_json(&row->place));
     query_open(
         &q, s,
         "INSERT INTO history (job_id, attempt, uid, user, account, qos, name, request, place,"
