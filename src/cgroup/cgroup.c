@@ -261,6 +261,13 @@ int cgroup_task_fd(const struct cgroup *c, unsigned task, int *ret_fd, struct er
     return 0;
 }
 
+char *cgroup_task_name(const struct cgroup_host *h, const struct cgroup *c, unsigned task)
+{
+    enum cgroup_hierarchy tracking = control_tracking(c);
+    auto_free char *path = control_task(c, tracking, task);
+    return text_dup(path + strlen(h->mounts[tracking]));
+}
+
 int cgroup_procs_fds(const struct cgroup *c, unsigned task, bool with_unified,
                      int ret_fds[CGROUP_HIERARCHIES], struct err *e)
 {
@@ -295,6 +302,36 @@ static void remove_root(const struct cgroup *c, enum cgroup_hierarchy h)
     const char *slash = strrchr(c->paths[h], '/');
     auto_free char *root = text_fmt("%.*s", (int)(slash - c->paths[h]), c->paths[h]);
     (void)rmdir(root); /* others are in it, or it is the mount: then it stays */
+}
+
+struct others {
+    const char *unified; /* the mount that is not one of them */
+    const char *name;    /* of the tree below a mount */
+};
+
+static int remove_other(const char *mount, void *user)
+{
+    const struct others *o = user;
+    if (strcmp(mount, o->unified) == 0)
+        return 0;
+    auto_free char *tree = text_fmt("%s%s", mount, o->name);
+    auto_free char *payload = text_fmt("%s/payload", tree);
+    if (access(payload, F_OK) == 0 && control_remove(payload) == 0 && rmdir(tree) == 0) {
+        *strrchr(tree, '/') = '\0';
+        (void)rmdir(tree); /* others are in it: then it stays */
+    }
+    return 0;
+}
+
+void cgroup_remove_others(const struct cgroup_host *h, const struct cgroup *c)
+{
+    if (c->kind != CGROUP_HYBRID)
+        return; /* v2 has one hierarchy, and nothing is put below a task with v1 alone */
+    struct others o = { .unified = h->mounts[CGROUP_UNIFIED],
+                        .name = c->paths[CGROUP_UNIFIED] + strlen(h->mounts[CGROUP_UNIFIED]) };
+    auto_free char *around =
+        text_fmt("%.*s", (int)(strrchr(o.unified, '/') - o.unified), o.unified);
+    (void)control_each_child(around, remove_other, &o); /* what cannot be listed stays */
 }
 
 /* What we made is known by name; only what a job made besides has to be looked for. */

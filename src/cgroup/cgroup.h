@@ -98,6 +98,11 @@ struct cgroup {
     char *paths[CGROUP_HIERARCHIES]; /* of the attempt in each hierarchy used, else NULL */
     unsigned tasks;
     bool self; /* the paths are a delegated cgroup, not ours to remove */
+    /*
+     * Every hierarchy has payload/task-N, for a program that puts processes below
+     * a task in all of them by one name (dockerd). Set before the first limit.
+     */
+    bool alike;
 };
 
 #define CGROUP_INIT                                                                                \
@@ -161,6 +166,9 @@ int cgroup_task_fd(const struct cgroup *c, unsigned task, int *ret_fd, struct er
 int cgroup_procs_fds(const struct cgroup *c, unsigned task, bool with_unified,
                      int ret_fds[CGROUP_HIERARCHIES], struct err *e);
 
+/* Path of task N below the mount of the hierarchy that tracks it: "/divvy/41.1/payload/task-0". Caller frees. */
+char *cgroup_task_name(const struct cgroup_host *h, const struct cgroup *c, unsigned task);
+
 /* Any process in payload/? 1, 0, or negative. */
 int cgroup_populated(const struct cgroup *c, struct err *e);
 
@@ -191,6 +199,13 @@ struct cgroup_usage {
     uint64_t oom_kills;      /* processes killed by the task's own memory limit */
 };
 void cgroup_usage(const struct cgroup *c, unsigned task, struct cgroup_usage *ret);
+
+/*
+ * Removes what somebody else made of the tree in the hierarchies that we use
+ * nothing of: a container's runtime enters all of them. Never fails; what is
+ * busy stays.
+ */
+void cgroup_remove_others(const struct cgroup_host *h, const struct cgroup *c);
 
 /*
  * Removes the tree, and `root` with the last one in it unless it is held. -EBUSY while something

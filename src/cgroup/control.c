@@ -90,7 +90,7 @@ enum cgroup_hierarchy control_tracking(const struct cgroup *c)
 char *control_task(const struct cgroup *c, enum cgroup_hierarchy h, unsigned task)
 {
     /* A v1 hierarchy that only limits needs nothing around its tasks: each level costs. */
-    const char *around = h == control_tracking(c) ? "/payload" : "";
+    const char *around = c->alike || h == control_tracking(c) ? "/payload" : "";
     return text_fmt("%s%s/task-%u", c->paths[h], around, task);
 }
 
@@ -117,8 +117,7 @@ static int each_pid_here(const char *dir, control_pid_fn each, void *user)
     return count;
 }
 
-/* Calls `f` for each cgroup directly below. */
-static int each_child(const char *dir, int (*f)(const char *path, void *user), void *user)
+int control_each_child(const char *dir, control_child_fn f, void *user)
 {
     auto_dir DIR *d = opendir(dir);
     if (!d)
@@ -149,7 +148,7 @@ static int walk_pids(const char *dir, void *user)
     if (here < 0 || w->depth == DEPTH_MAX)
         return here;
     w->depth++;
-    int below = each_child(dir, walk_pids, w);
+    int below = control_each_child(dir, walk_pids, w);
     w->depth--;
     return below < 0 ? below : here + below;
 }
@@ -170,7 +169,7 @@ int control_remove(const char *dir)
 {
     if (rmdir(dir) == 0 || errno == ENOENT)
         return 0;
-    int r = each_child(dir, remove_one, NULL); /* a job may have made cgroups of its own */
+    int r = control_each_child(dir, remove_one, NULL); /* a job may have made cgroups of its own */
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     return rmdir(dir) == 0 || errno == ENOENT ? 0 : -errno;

@@ -33,6 +33,9 @@ enum cgroup_hierarchy control_tracking(const struct cgroup *c);
 /* Calls `each` for every process in `dir` and below. Returns how many; -ENOENT. */
 typedef void (*control_pid_fn)(void *user, pid_t pid);
 int control_each_pid(const char *dir, control_pid_fn each, void *user);
+/* Calls `f` for each cgroup directly below. The sum of what it gives; negative errno. */
+typedef int (*control_child_fn)(const char *path, void *user);
+int control_each_child(const char *dir, control_child_fn f, void *user);
 /* rmdir of `dir` and every cgroup below. 0 also when it is not there. Negative errno. */
 int control_remove(const char *dir);
 

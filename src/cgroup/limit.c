@@ -189,6 +189,15 @@ static void usage_v2(const char *dir, struct cgroup_usage *ret)
     (void)control_read_key(dir, "memory.events", "oom_kill", &ret->oom_kills);
 }
 
+/* v1 counts a kill where the victim was, not where the limit is. */
+static int add_kills(const char *dir, void *user)
+{
+    uint64_t *sum = user, kills = 0;
+    if (control_read_key(dir, "memory.oom_control", "oom_kill", &kills))
+        *sum += kills;
+    return 0;
+}
+
 static void usage_v1(const char *dir, struct cgroup_usage *ret)
 {
     (void)control_read_u64(dir, "memory.max_usage_in_bytes", &ret->mem_peak_bytes);
@@ -208,5 +217,7 @@ void cgroup_usage(const struct cgroup *c, unsigned task, struct cgroup_usage *re
     if (c->paths[CGROUP_MEMORY]) {
         auto_free char *dir = control_task(c, CGROUP_MEMORY, task);
         usage_v1(dir, ret);
+        if (c->alike)
+            (void)control_each_child(dir, add_kills, &ret->oom_kills); /* none below: as it is */
     }
 }

@@ -257,6 +257,40 @@ static void usage_is_read_where_there_is_something(void **state)
     assert_int_equal(u.oom_kills, 2);
 }
 
+static void a_tree_can_have_the_same_name_everywhere(void **state)
+{
+    (void)state;
+    AUTO(cgroup_host) struct cgroup_host h = fake_hybrid();
+    AUTO(cgroup) struct cgroup c = CGROUP_INIT;
+    struct cgroup_usage u;
+    assert_int_equal(cgroup_create(&h, "/divvy", "41.1", 1, &c, NULL), 0);
+    c.alike = true;
+    auto_free char *name = cgroup_task_name(&h, &c, 0);
+    assert_string_equal(name, "/divvy/41.1/payload/task-0");
+    struct cgroup_limits l = { .mem_bytes = 1 << 20 };
+    assert_int_equal(cgroup_limit(&c, 0, &l, NULL), 0);
+    mount_dir("memory/divvy/41.1/payload/task-0/c1");
+    put("memory/divvy/41.1/payload/task-0/c1/memory.oom_control", "under_oom 0\noom_kill 3\n");
+    cgroup_usage(&c, 0, &u);
+    assert_int_equal(u.oom_kills, 3);
+}
+
+static void what_others_made_of_it_goes_too(void **state)
+{
+    (void)state;
+    mount_dir("freezer");
+    mount_dir("freezer/divvy");
+    mount_dir("freezer/divvy/41.1");
+    mount_dir("freezer/divvy/41.1/payload");
+    mount_dir("freezer/divvy/41.1/payload/task-0");
+    AUTO(cgroup_host) struct cgroup_host h = fake_hybrid();
+    AUTO(cgroup) struct cgroup c = CGROUP_INIT;
+    assert_int_equal(cgroup_create(&h, "/divvy", "41.1", 1, &c, NULL), 0);
+    cgroup_remove_others(&h, &c);
+    assert_false(exists("freezer/divvy"));
+    assert_true(exists("unified/divvy/41.1/payload/task-0"));
+}
+
 #define WITH_HOST(f) cmocka_unit_test_setup_teardown(f, make_host, remove_host)
 
 int main(void)
@@ -273,6 +307,8 @@ int main(void)
         WITH_HOST(v2_limits_go_to_the_unified_files),
         WITH_HOST(a_root_that_is_held_stays_in_each_hierarchy),
         WITH_HOST(usage_is_read_where_there_is_something),
+        WITH_HOST(a_tree_can_have_the_same_name_everywhere),
+        WITH_HOST(what_others_made_of_it_goes_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
