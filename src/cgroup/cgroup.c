@@ -162,10 +162,10 @@ int cgroup_create(const struct cgroup_host *h, const char *root, const char *nam
     int r = locate(h, root, name, &c, e);
     if (r < 0)
         return r;
+    c.tasks = tasks; /* as in the attempt that was killed half way */
     r = remove_old(&c, e);
     if (r < 0)
         return r;
-    c.tasks = tasks;
     r = make_tree(h, &c, e);
     if (r < 0) {
         (void)cgroup_remove(&c, NULL); /* the first error is the one to tell */
@@ -335,28 +335,40 @@ void cgroup_remove_others(const struct cgroup_host *h, const struct cgroup *c)
 }
 
 /* What we made is known by name; only what a job made besides has to be looked for. */
-static void remove_known(const struct cgroup *c, enum cgroup_hierarchy h, const char *payload)
+static int remove_tasks(const struct cgroup *c, enum cgroup_hierarchy h)
 {
     for (unsigned i = 0; i < c->tasks; i++) {
         auto_free char *task = control_task(c, h, i);
-        if (rmdir(task) < 0 && errno == ENOENT)
-            return; /* nothing was limited in this hierarchy */
-    }
-    (void)rmdir(payload); /* what keeps it is told by control_remove */
-}
-
-int cgroup_remove(const struct cgroup *c, struct err *e)
-{
-    for (int h = 0; h < CGROUP_HIERARCHIES; h++) {
-        if (!c->paths[h])
-            continue;
-        auto_free char *payload = control_payload(c, (enum cgroup_hierarchy)h);
-        remove_known(c, (enum cgroup_hierarchy)h, payload);
-        int r = control_remove(c->self ? payload : c->paths[h]);
+        int r = control_remove(task);
         if (r < 0)
-            return err_set(e, r, "cannot remove %s: %s", c->paths[h], strerror(-r));
-        if (!c->self)
-            remove_root(c, (enum cgroup_hierarchy)h);
+            return r;
     }
     return 0;
+}
+
+static int remove_in(const struct cgroup *c, enum cgroup_hierarchy h, struct err *e)
+{
+    auto_free char *payload = control_payload(c, h);
+    int r = remove_tasks(c, h);
+    if (r == 0 && (c->alike || h == control_tracking(c)))
+        (void)rmdir(payload); /* what keeps it is told by control_remove */
+    if (r == 0)
+        r = control_remove(c->self ? payload : c->paths[h]);
+    if (r < 0)
+        return err_set(e, r, "cannot remove %s: %s", c->paths[h], strerror(-r));
+    if (!c->self)
+        remove_root(c, h);
+    return 0;
+}
+
+/* By the tracking hierarchy a tree is found again: it is the last to go. */
+int cgroup_remove(const struct cgroup *c, struct err *e)
+{
+    int r = 0;
+    if (c->kind == CGROUP_NONE)
+        return 0;
+    for (int h = 0; r == 0 && h < CGROUP_HIERARCHIES; h++)
+        if (c->paths[h] && h != (int)control_tracking(c))
+            r = remove_in(c, (enum cgroup_hierarchy)h, e);
+    return r < 0 ? r : remove_in(c, control_tracking(c), e);
 }

@@ -9,7 +9,7 @@
  * The tree of an attempt, below a configured root in every hierarchy used:
  *
  *     ROOT/ID.ATTEMPT/payload/task-N     one task: its limits and its gate
- *     ROOT/ID.ATTEMPT/task-N             its limits in a v1 hierarchy that does not track it
+ *     ROOT/ID.ATTEMPT.task-N             its limits in a v1 hierarchy that does not track it
  *     ROOT/ID.ATTEMPT/supervisor         divvy-supervise itself, with "self" only
  *
  * ROOT is a path below the hierarchy's mount ("/divvy"), or "self": the cgroup

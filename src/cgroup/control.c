@@ -65,13 +65,28 @@ char *control_payload(const struct cgroup *c, enum cgroup_hierarchy h)
     return text_fmt("%s/payload", c->paths[h]);
 }
 
+/* 0 also when it is there. Negative errno. */
+static int make_one(const char *path)
+{
+    return mkdir(path, 0755) == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+/* An attempt's own directory is missing at most: what is above it stays. */
+static int make_with_parent(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    auto_free char *parent = text_fmt("%.*s", (int)(slash - path), path);
+    int r = make_one(parent);
+    return r < 0 ? r : make_one(path);
+}
+
 int control_mkdirs(const char *path, struct err *e)
 {
-    if (mkdir(path, 0755) == 0 || errno == EEXIST)
-        return 0;
-    if (errno != ENOENT)
-        return err_sys(e, "cannot create %s", path);
-    int r = -ENOENT;
+    int r = make_one(path);
+    if (r == -ENOENT)
+        r = make_with_parent(path);
+    if (r < 0 && r != -ENOENT)
+        return err_set(e, r, "cannot create %s: %s", path, strerror(-r));
     for (int tries = 0; r == -ENOENT && tries < MKDIR_TRIES; tries++)
         r = file_mkdirs(path, 0755, e); /* another attempt's end may remove the root meanwhile */
     return r;
@@ -89,9 +104,10 @@ enum cgroup_hierarchy control_tracking(const struct cgroup *c)
 
 char *control_task(const struct cgroup *c, enum cgroup_hierarchy h, unsigned task)
 {
+    if (c->alike || h == control_tracking(c))
+        return text_fmt("%s/payload/task-%u", c->paths[h], task);
     /* A v1 hierarchy that only limits needs nothing around its tasks: each level costs. */
-    const char *around = c->alike || h == control_tracking(c) ? "/payload" : "";
-    return text_fmt("%s%s/task-%u", c->paths[h], around, task);
+    return text_fmt("%s.task-%u", c->paths[h], task);
 }
 
 static int each_pid_here(const char *dir, control_pid_fn each, void *user)

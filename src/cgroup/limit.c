@@ -62,9 +62,13 @@ static int cpu_v2(const char *dir, const struct cgroup_limits *l, struct err *e)
     return set(dir, "cpu.max", value, e);
 }
 
+/* Each write of either goes through all processors, and the period is ours from the beginning. */
 static int cpu_v1(const char *dir, const struct cgroup_limits *l, struct err *e)
 {
-    int r = set_u64(dir, "cpu.cfs_period_us", CPU_PERIOD_US, e);
+    uint64_t period_us = 0;
+    int r = 1;
+    if (!control_read_u64(dir, "cpu.cfs_period_us", &period_us) || period_us != CPU_PERIOD_US)
+        r = set_u64(dir, "cpu.cfs_period_us", CPU_PERIOD_US, e);
     return r > 0 ? set_u64(dir, "cpu.cfs_quota_us", quota_us(l->cpu_milli), e) : r;
 }
 

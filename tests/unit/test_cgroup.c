@@ -186,13 +186,47 @@ static void only_what_the_kernel_took_counts_as_enforced(void **state)
     struct cgroup_limits all = { .mem_bytes = 1 << 20, .cpu_milli = 500, .pids = 10, .cpus = "0" };
     /* The directories appear, their files do not: a kernel without these controllers. */
     assert_int_equal(cgroup_limit(&c, 0, &all, NULL), 0);
-    assert_true(exists("memory/divvy/41.1/task-0"));
-    put("memory/divvy/41.1/task-0/memory.limit_in_bytes", "");
+    assert_true(exists("memory/divvy/41.1.task-0"));
+    put("memory/divvy/41.1.task-0/memory.limit_in_bytes", "");
     assert_int_equal(cgroup_limit(&c, 0, &all, NULL), CGROUP_ENFORCES_MEMORY);
-    auto_free char *limit = get("memory/divvy/41.1/task-0/memory.limit_in_bytes");
+    auto_free char *limit = get("memory/divvy/41.1.task-0/memory.limit_in_bytes");
     assert_string_equal(limit, "1048576");
     struct cgroup_limits none = { .mem_bytes = 0 };
     assert_int_equal(cgroup_limit(&c, 0, &none, NULL), 0);
+}
+
+static void limits_of_v1_go_with_the_tree(void **state)
+{
+    (void)state;
+    AUTO(cgroup_host) struct cgroup_host h = fake_hybrid();
+    AUTO(cgroup) struct cgroup c = CGROUP_INIT;
+    AUTO(cgroup) struct cgroup found = CGROUP_INIT;
+    struct cgroup_limits l = { .mem_bytes = 1 << 20 };
+    assert_int_equal(cgroup_create(&h, "/divvy", "41.1", 2, &c, NULL), 0);
+    assert_int_equal(cgroup_limit(&c, 1, &l, NULL), 0); /* makes the memory directory */
+    assert_true(exists("memory/divvy/41.1.task-1"));
+    assert_int_equal(cgroup_open(&h, "/divvy", "41.1", &found, NULL), 0);
+    assert_int_equal(cgroup_remove(&found, NULL), 0);
+    assert_false(exists("memory/divvy"));
+    assert_false(exists("unified/divvy"));
+}
+
+static void a_quota_is_of_the_period_that_we_count_in(void **state)
+{
+    (void)state;
+    mount_dir("cpu");
+    AUTO(cgroup_host) struct cgroup_host h = fake_hybrid();
+    AUTO(cgroup) struct cgroup c = CGROUP_INIT;
+    struct cgroup_limits l = { .cpu_milli = 1500 };
+    assert_int_equal(cgroup_create(&h, "/divvy", "41.1", 1, &c, NULL), 0);
+    assert_int_equal(cgroup_limit(&c, 0, &l, NULL), 0); /* makes the directory */
+    put("cpu/divvy/41.1.task-0/cpu.cfs_quota_us", "");
+    put("cpu/divvy/41.1.task-0/cpu.cfs_period_us", "50000");
+    assert_int_equal(cgroup_limit(&c, 0, &l, NULL), CGROUP_ENFORCES_CPU);
+    auto_free char *quota = get("cpu/divvy/41.1.task-0/cpu.cfs_quota_us");
+    auto_free char *period = get("cpu/divvy/41.1.task-0/cpu.cfs_period_us");
+    assert_string_equal(quota, "150000");
+    assert_string_equal(period, "100000");
 }
 
 static void v2_limits_go_to_the_unified_files(void **state)
@@ -227,7 +261,7 @@ static void a_root_that_is_held_stays_in_each_hierarchy(void **state)
     struct cgroup_limits l = { .mem_bytes = 1 << 20 };
     assert_int_equal(cgroup_limit(&c, 0, &l, NULL), 0); /* makes the memory directory */
     assert_int_equal(cgroup_remove(&c, NULL), 0);
-    assert_false(exists("memory/divvy/41.1"));
+    assert_false(exists("memory/divvy/41.1.task-0"));
     assert_true(exists("memory/divvy/held"));
     assert_true(exists("unified/divvy/held"));
     cgroup_root_release(&h, "/divvy");
@@ -248,8 +282,8 @@ static void usage_is_read_where_there_is_something(void **state)
     put("unified/divvy/41.1/payload/task-0/cpu.stat", "usage_usec 1234\nuser_usec 1000\n");
     struct cgroup_limits l = { .mem_bytes = 1 << 20 };
     assert_int_equal(cgroup_limit(&c, 0, &l, NULL), 0); /* makes the memory directory */
-    put("memory/divvy/41.1/task-0/memory.max_usage_in_bytes", "777\n");
-    put("memory/divvy/41.1/task-0/memory.oom_control",
+    put("memory/divvy/41.1.task-0/memory.max_usage_in_bytes", "777\n");
+    put("memory/divvy/41.1.task-0/memory.oom_control",
         "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
     cgroup_usage(&c, 0, &u);
     assert_int_equal(u.cpu_us, 1234);
@@ -304,6 +338,8 @@ int main(void)
         WITH_HOST(tree_has_a_place_for_each_task),
         WITH_HOST(roots_and_names_are_checked),
         WITH_HOST(only_what_the_kernel_took_counts_as_enforced),
+        WITH_HOST(limits_of_v1_go_with_the_tree),
+        WITH_HOST(a_quota_is_of_the_period_that_we_count_in),
         WITH_HOST(v2_limits_go_to_the_unified_files),
         WITH_HOST(a_root_that_is_held_stays_in_each_hierarchy),
         WITH_HOST(usage_is_read_where_there_is_something),
