@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/mig_parted.h"
 #include "config/nearest.h"
 
 #define HOOKS_MAX 64u
@@ -145,19 +146,8 @@ static int read_points(const struct yaml_node *n, const struct field *f, void *p
     return r;
 }
 
-static int read_version(const struct yaml_node *n, const struct field *f, void *place,
-                        struct err *e)
-{
-    const char *word;
-    (void)f, (void)place; /* there is one version */
-    int r = yaml_node_text(n, &word, e);
-    if (r == 0 && strcmp(word, "v1") != 0)
-        return yaml_node_fail(n, e, "version '%.16s' is not known; v1 is", word);
-    return r;
-}
-
 static const struct field file_fields[] = {
-    { "version", read_version, 0 },
+    { "version", mig_parted_read_version, 0 },
     { "hooks", read_points, 0 },
     { NULL },
 };

@@ -184,8 +184,8 @@ static int read_labels(const struct yaml_node *n, const struct field *f, void *p
     return r;
 }
 
-static int read_version(const struct yaml_node *n, const struct field *f, void *place,
-                        struct err *e)
+int mig_parted_read_version(const struct yaml_node *n, const struct field *f, void *place,
+                            struct err *e)
 {
     const char *word;
     (void)f, (void)place; /* there is one version */
@@ -196,7 +196,7 @@ static int read_version(const struct yaml_node *n, const struct field *f, void *
 }
 
 static const struct field file_fields[] = {
-    { "version", read_version, 0, .required = true },
+    { "version", mig_parted_read_version, 0, .required = true },
     { "mig-configs", read_labels, 0, .required = true },
     { NULL },
 };

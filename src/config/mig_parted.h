@@ -16,9 +16,14 @@
 #ifndef DIVVY_CONFIG_MIG_PARTED_H
 #define DIVVY_CONFIG_MIG_PARTED_H
 
+#include "config/field.h"
 #include "config/layout.h"
 
 /* Appends a layout a label. -EINVAL with file:line:column; `ret` is then as it was. */
 int mig_parted_from_tree(const struct yaml_tree *t, struct layout_list *ret, struct err *e);
+
+/* For a table of fields: the version that each of its files begins with. -EINVAL. */
+int mig_parted_read_version(const struct yaml_node *n, const struct field *f, void *place,
+                            struct err *e);
 
 #endif
