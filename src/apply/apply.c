@@ -52,14 +52,9 @@ void apply_begin(struct apply *a)
     a->under_way = true;
 }
 
-static bool is_mode(const struct step *s)
-{
-    return s->kind == STEP_MIG_ON || s->kind == STEP_MIG_OFF;
-}
-
 bool apply_needs_release(const struct step *s)
 {
-    return is_mode(s) || s->kind == STEP_RESET;
+    return step_is_mode(s) || s->kind == STEP_MIG_STORE || s->kind == STEP_RESET;
 }
 
 bool apply_touches(const struct apply *a, const char *card_uuid)
@@ -80,15 +75,28 @@ static void end_back(struct apply *a)
         a->state = a->stuck[0] ? APPLY_STUCK : APPLY_ROLLED_BACK;
 }
 
+static bool was_set_aside(const struct apply *a, const struct step *s)
+{
+    for (size_t i = 0; i < a->aside.count; i++)
+        if (a->aside.steps[i].kind == s->kind &&
+            strcmp(a->aside.steps[i].card_uuid, s->card_uuid) == 0)
+            return true;
+    return false;
+}
+
 /* Undoes the first `count` steps, the last of them first. */
 static void turn_back(struct apply *a, size_t count)
 {
-    struct step reverse;
+    for (size_t i = count; i > 0; i--) {
+        const struct step *s = &a->plan.steps[i - 1];
+        struct step reverse[STEP_REVERSE_MAX];
+        bool stored = (a->reset_next && i - 1 == a->at) || (step_is_mode(s) && was_set_aside(a, s));
+        size_t n = step_reverse(s, stored, reverse);
+        for (size_t k = 0; k < n; k++)
+            plan_add_step(&a->back, &reverse[k]);
+    }
     a->state = APPLY_BACK;
     a->reset_next = false;
-    for (size_t i = count; i > 0; i--)
-        if (step_reverse(&a->plan.steps[i - 1], &reverse))
-            plan_add_step(&a->back, &reverse);
     end_back(a);
 }
 
@@ -100,6 +108,7 @@ static void fail(struct apply *a, int code, const char *text)
     bool this_one = a->reset_next || code == -EIO;
     step_add_text(&what, s);
     a->code = code;
+    a->reset_failed = a->reset_next;
     if (text && text[0])
         (void)snprintf(a->failure, sizeof a->failure, "%.*s", ERR_TEXT_MAX - 1, text);
     else
@@ -194,7 +203,7 @@ static bool goes_aside(const struct apply *a, const struct step *s, int code)
 {
     if (a->state != APPLY_GOING)
         return false;
-    return (a->resets == APPLY_RESET_NEVER && code == -EAGAIN && is_mode(s)) ||
+    return (a->resets == APPLY_RESET_NEVER && code == -EAGAIN && step_is_mode(s)) ||
            (a->resets == APPLY_RESET_OR_ASIDE && code == -ENOTSUP && s->kind == STEP_RESET &&
             a->reset_next);
 }
@@ -211,7 +220,7 @@ void apply_result(struct apply *a, int code, const struct step *done, const char
         step_done(a, NULL);
     else if (goes_aside(a, s, code))
         set_aside(a, done, text);
-    else if (code == -EAGAIN && is_mode(s))
+    else if (code == -EAGAIN && step_is_mode(s))
         want_reset(a, done);
     else if (a->state == APPLY_GOING)
         fail(a, code, text);

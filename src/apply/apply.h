@@ -22,10 +22,12 @@
  *
  * Undoing asks only that things are as before: an instance to be destroyed that
  * is gone already, or one to be made again that is there, counts as undone; so
-does what was there before the driver or the machine started anew, and MIG off
-with it. A
- * step that failed with -EIO (the driver said one thing and did another) is
- * undone too, as if it had been done.
+ * does what was there before the driver or the machine started anew, and MIG off
+ * with it. A step that failed with -EIO (the driver said one thing and did
+ * another) is undone too, as if it had been done. Of a MIG mode both are undone,
+ * the current one and the one that is stored for the next reset: a card that
+ * waited for another mode before waits for it again, and what was only stored is
+ * never made current by an undo.
  *
  * A mode change that stays pending (-EAGAIN) is no failure: the machine puts a
  * STEP_RESET of that card next, by itself. Where no reset works (-ENOTSUP: a
@@ -66,6 +68,7 @@ struct apply {
     struct step reset;          /* while reset_next */
     bool reset_next;            /* the present mode step is stored and waits for its reset */
     int code;                   /* of the step that failed; 0 */
+    bool reset_failed;          /* that step was the reset that a mode waits for */
     char failure[ERR_TEXT_MAX]; /* which step, and why */
     char stuck[ERR_TEXT_MAX];   /* what could not be undone, and why */
     struct plan aside;          /* of each card that was set aside: its mode step, which is stored,

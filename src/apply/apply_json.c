@@ -15,6 +15,7 @@ json_t *apply_to_json(const struct apply *a)
     json_put_bool(j, "under_way", a->under_way);
     json_put(j, "reset", a->reset_next ? step_to_json(&a->reset) : json_null());
     json_put_i64(j, "code", a->code);
+    json_put_bool(j, "reset_failed", a->reset_failed);
     json_put_text(j, "failure", a->failure);
     json_put_text(j, "stuck", a->stuck);
     json_put_u64(j, "resets", a->resets);
@@ -67,6 +68,7 @@ int apply_from_json(json_t *j, struct apply *ret, struct err *e)
     a.under_way = fields_bool(&f, "under_way", false);
     json_t *reset = fields_object(&f, "reset", FIELD_OPTIONAL);
     a.code = (int)fields_i64(&f, "code", FIELD_OPTIONAL, INT32_MIN, 0, 0);
+    a.reset_failed = fields_bool(&f, "reset_failed", false);
     fields_copy(&f, "failure", FIELD_OPTIONAL, a.failure, sizeof a.failure);
     fields_copy(&f, "stuck", FIELD_OPTIONAL, a.stuck, sizeof a.stuck);
     a.resets = (enum apply_resets)fields_u64(&f, "resets", FIELD_OPTIONAL, 0, APPLY_RESET_NEVER, 0);

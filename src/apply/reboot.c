@@ -86,17 +86,12 @@ void reboot_drop(struct reboot *r, const char *card_uuid)
     r->steps.count = keep;
 }
 
-static bool is_mode(const struct step *s)
-{
-    return s->kind == STEP_MIG_ON || s->kind == STEP_MIG_OFF;
-}
-
 enum reboot_state reboot_look(const struct reboot *r, const struct card *now)
 {
     for (size_t i = 0; i < r->steps.count; i++) {
         const struct step *s = &r->steps.steps[i];
         bool on = s->kind == STEP_MIG_ON;
-        if (strcmp(s->card_uuid, now->uuid) != 0 || !is_mode(s))
+        if (strcmp(s->card_uuid, now->uuid) != 0 || !step_is_mode(s))
             continue;
         if (now->mig_now == on && now->mig_pending == on)
             return REBOOT_DONE;
@@ -122,6 +117,7 @@ bool reboot_mark(const struct reboot *r, const struct card *now, struct layout_c
 void reboot_rest(const struct reboot *r, const char *card_uuid, struct plan *ret)
 {
     for (size_t i = 0; i < r->steps.count; i++)
-        if (strcmp(r->steps.steps[i].card_uuid, card_uuid) == 0 && !is_mode(&r->steps.steps[i]))
+        if (strcmp(r->steps.steps[i].card_uuid, card_uuid) == 0 &&
+            !step_is_mode(&r->steps.steps[i]))
             plan_add_step(ret, &r->steps.steps[i]);
 }

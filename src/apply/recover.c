@@ -75,6 +75,14 @@ static int mode_is(const struct step *s, const struct card *c, bool on, struct s
     return 1;
 }
 
+static int is_stored(const struct step *s, const struct card *c, struct step *ret_done)
+{
+    if (c->mig_pending != s->was_pending)
+        return 0;
+    *ret_done = *s;
+    return 1;
+}
+
 int apply_step_happened(const struct step *s, const struct card *now, struct step *ret_done)
 {
     switch (s->kind) {
@@ -82,6 +90,8 @@ int apply_step_happened(const struct step *s, const struct card *now, struct ste
         return mode_is(s, now, true, ret_done);
     case STEP_MIG_OFF:
         return mode_is(s, now, false, ret_done);
+    case STEP_MIG_STORE:
+        return is_stored(s, now, ret_done);
     case STEP_RESET:
         return mode_is(s, now, now->mig_pending, ret_done);
     case STEP_CI_DESTROY:

@@ -258,8 +258,7 @@ static size_t aside_count(const struct apply *change)
 {
     size_t n = 0;
     for (size_t i = 0; i < change->aside.count; i++)
-        n += change->aside.steps[i].kind == STEP_MIG_ON ||
-             change->aside.steps[i].kind == STEP_MIG_OFF;
+        n += step_is_mode(&change->aside.steps[i]);
     return n;
 }
 
@@ -282,7 +281,7 @@ int applying_carry_out(struct applying *a, const struct plan *p, size_t *ret_asi
         r = journal_finish(j, r < 0 ? NULL : &e) < 0 && r == 0 ? e.code : r;
     else
         journal_close(j); /* it could not be written: the next start goes on */
-    bool reset = change.reset.kind == STEP_RESET && change.state != APPLY_DONE;
+    bool reset = change.reset_failed;
     *ret_aside = aside_count(&change);
     apply_done(&change);
     if (r == 0)

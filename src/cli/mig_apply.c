@@ -69,11 +69,6 @@ int mig_refuse(const struct layout_work *w)
     return STATUS_REFUSED;
 }
 
-static bool is_mode(const struct step *s)
-{
-    return s->kind == STEP_MIG_ON || s->kind == STEP_MIG_OFF;
-}
-
 /* Of each card that turns, what leads to its new mode; then all the rest. */
 static size_t collect(const struct layout_work *w, struct plan *ret)
 {
@@ -85,7 +80,7 @@ static size_t collect(const struct layout_work *w, struct plan *ret)
             if (!w->wishes[i] || ch->verdict != LAYOUT_TO_DO)
                 continue;
             for (size_t k = 0; k < ch->steps.count; k++)
-                modes = is_mode(&ch->steps.steps[k]) ? k + 1 : modes;
+                modes = step_is_mode(&ch->steps.steps[k]) ? k + 1 : modes;
             for (size_t k = rest ? modes : 0; k < (rest ? ch->steps.count : modes); k++)
                 plan_add_step(ret, &ch->steps.steps[k]);
             mode_steps += rest ? 0 : modes;

@@ -379,7 +379,7 @@ static void order_failed(struct daemon *d, const struct cut *c)
     enum layout_outcome o = LAYOUT_FAILED;
     if (c->cancelled)
         o = LAYOUT_STOPPED;
-    else if (a->state == APPLY_ROLLED_BACK && a->reset.kind == STEP_RESET)
+    else if (a->state == APPLY_ROLLED_BACK && a->reset_failed)
         o = LAYOUT_NO_RESET;
     else if (a->state == APPLY_ROLLED_BACK && a->code == -EBUSY)
         o = LAYOUT_IN_USE;

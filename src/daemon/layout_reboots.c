@@ -145,11 +145,6 @@ void reboots_keep(struct daemon *d, const struct plan *steps, const char *who,
     save(d);
 }
 
-static bool is_mode(const struct step *s)
-{
-    return s->kind == STEP_MIG_ON || s->kind == STEP_MIG_OFF;
-}
-
 /* The picture shows what is stored before the next snapshot does. */
 static void see_stored(struct daemon *d, const struct step *s)
 {
@@ -167,7 +162,7 @@ size_t reboots_take(struct daemon *d, const struct apply *a, enum layout_work wo
     for (size_t i = 0; a->state == APPLY_DONE && i < a->aside.count; i++) {
         const struct step *s = &a->aside.steps[i];
         AUTO(plan) struct plan of_card = PLAN_INIT;
-        if (!is_mode(s))
+        if (!step_is_mode(s))
             continue;
         cards++;
         see_stored(d, s);
@@ -315,7 +310,7 @@ void reboots_mark(struct daemon *d)
 static const struct step *mode_step(const struct layouts *l, const char *uuid)
 {
     for (size_t i = 0; i < l->reboots.steps.count; i++)
-        if (is_mode(&l->reboots.steps.steps[i]) &&
+        if (step_is_mode(&l->reboots.steps.steps[i]) &&
             strcmp(l->reboots.steps.steps[i].card_uuid, uuid) == 0)
             return &l->reboots.steps.steps[i];
     return NULL;

@@ -207,6 +207,20 @@ static bool read_back_ci(struct doing *w, nvmlComputeInstance_t ci)
            driver_mig_uuid(w->d, w->dev, w->s.gi, info.id, w->s.uuid);
 }
 
+/* The id of the compute instance at the step's place; left alone where there is none. */
+static void find_ci(struct doing *w, nvmlGpuInstance_t gi)
+{
+    nvmlComputeInstance_t ci;
+    nvmlComputeInstanceInfo_t info;
+    if (!w->lib->nvmlGpuInstanceGetComputeInstanceById || !w->lib->nvmlComputeInstanceGetInfo_v2)
+        return;
+    for (uint32_t id = 0; id < CI_IDS; id++)
+        if (w->lib->nvmlGpuInstanceGetComputeInstanceById(gi, id, &ci) == NVML_SUCCESS &&
+            w->lib->nvmlComputeInstanceGetInfo_v2(ci, &info) == NVML_SUCCESS &&
+            info.placement.start == w->s.ci_start)
+            w->s.ci = id;
+}
+
 static int create_ci(struct doing *w, struct err *e)
 {
     struct wanted there;
@@ -216,6 +230,10 @@ static int create_ci(struct doing *w, struct err *e)
         code = choose_ci_profile(w, there.handle, e);
     if (code < 0)
         return code;
+    w->s.ci = NOT_AN_INSTANCE;
+    find_ci(w, there.handle);
+    if (w->s.ci != NOT_AN_INSTANCE)
+        return refuse_words(w, -EEXIST, e, "it is there already");
     nvmlReturn_t r = create_ci_at(w, there.handle, &ci);
     if (r == NVML_ERROR_INVALID_ARGUMENT)
         return refuse_words(w, -ENOTSUP, e, "the instance has no such placement inside it");
@@ -236,20 +254,6 @@ static nvmlReturn_t ci_by_id(const struct doing *w, nvmlGpuInstance_t gi,
         return NVML_ERROR_FUNCTION_NOT_FOUND;
     nvmlReturn_t r = w->lib->nvmlGpuInstanceGetComputeInstanceById(gi, w->s.ci, ret);
     return r == NVML_SUCCESS ? w->lib->nvmlComputeInstanceGetInfo_v2(*ret, &info) : r;
-}
-
-/* The id of the compute instance at the step's place; left alone where there is none. */
-static void find_ci(struct doing *w, nvmlGpuInstance_t gi)
-{
-    nvmlComputeInstance_t ci;
-    nvmlComputeInstanceInfo_t info;
-    if (!w->lib->nvmlGpuInstanceGetComputeInstanceById || !w->lib->nvmlComputeInstanceGetInfo_v2)
-        return;
-    for (uint32_t id = 0; id < CI_IDS; id++)
-        if (w->lib->nvmlGpuInstanceGetComputeInstanceById(gi, id, &ci) == NVML_SUCCESS &&
-            w->lib->nvmlComputeInstanceGetInfo_v2(ci, &info) == NVML_SUCCESS &&
-            info.placement.start == w->s.ci_start)
-            w->s.ci = id;
 }
 
 static int destroy_ci(struct doing *w, struct err *e)
@@ -329,6 +333,27 @@ static int turn_mig(struct doing *w, unsigned int mode, struct err *e)
     if (pending == mode)
         return refuse_words(w, -EAGAIN, e, "it is stored, and becomes so by a reset of the card");
     return refuse_words(w, -EIO, e, "the driver says that it did, and the mode is as before");
+}
+
+/*
+ * As it was stored earlier. Where nobody keeps the driver from it, the driver makes it current at
+ * once: that is what was stored for.
+ */
+static int store_mig(struct doing *w, struct err *e)
+{
+    unsigned int now, pending;
+    nvmlReturn_t activation;
+    unsigned int mode = w->s.was_pending ? NVML_DEVICE_MIG_ENABLE : NVML_DEVICE_MIG_DISABLE;
+    int code = mode_of(w, &now, &pending, e);
+    if (code < 0 || pending == mode)
+        return code;
+    nvmlReturn_t r = set_mode(w, mode, &activation);
+    if (r != NVML_SUCCESS)
+        return refuse_for(w, r, NOT_AN_INSTANCE, e);
+    code = mode_of(w, &now, &pending, e);
+    if (code == 0 && pending != mode)
+        code = refuse_words(w, -EIO, e, "the driver says that it did, and it is not stored");
+    return code;
 }
 
 static bool is_a_guest(const struct doing *w)
@@ -451,6 +476,8 @@ static int carry_out(struct doing *w, struct err *e)
         return turn_mig(w, NVML_DEVICE_MIG_ENABLE, e);
     case STEP_MIG_OFF:
         return turn_mig(w, NVML_DEVICE_MIG_DISABLE, e);
+    case STEP_MIG_STORE:
+        return store_mig(w, e);
     case STEP_RESET:
         return reset_card(w, e);
     case STEP_CI_DESTROY:
@@ -475,7 +502,7 @@ int driver_step(struct driver *d, const struct step *s, struct step *ret_done, s
     if (code == 0)
         code = carry_out(&w, e);
     driver_at(d, NULL);
-    bool stored = code == -EAGAIN && (s->kind == STEP_MIG_ON || s->kind == STEP_MIG_OFF);
+    bool stored = code == -EAGAIN && step_is_mode(s);
     if (code == 0 || stored)
         *ret_done = w.s;
     return code;

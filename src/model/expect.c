@@ -136,6 +136,9 @@ void card_expect(struct card *c, const struct step *s)
     case STEP_MIG_OFF:
         set_mode(c, false);
         break;
+    case STEP_MIG_STORE:
+        c->mig_pending = s->was_pending;
+        break;
     case STEP_RESET:
         break;
     case STEP_GI_CREATE:

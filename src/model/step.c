@@ -6,9 +6,9 @@
 #include "model/address.h"
 #include "model/fields.h"
 
-static const char *const kind_words[STEP_KINDS] = { "mig_on",     "mig_off",    "reset",
-                                                    "ci_destroy", "gi_destroy", "gi_create",
-                                                    "ci_create" };
+static const char *const kind_words[STEP_KINDS] = { "mig_on",    "mig_off",    "mig_store",
+                                                    "reset",     "ci_destroy", "gi_destroy",
+                                                    "gi_create", "ci_create" };
 
 void step_init(struct step *s, enum step_kind kind, const struct card *c)
 {
@@ -18,16 +18,48 @@ void step_init(struct step *s, enum step_kind kind, const struct card *c)
     s->ordinal = c->ordinal;
     s->gi = NOT_AN_INSTANCE;
     s->ci = NOT_AN_INSTANCE;
+    s->was_on = c->mig_now;
+    s->was_pending = c->mig_pending;
 }
 
-bool step_reverse(const struct step *s, struct step *ret)
+bool step_is_mode(const struct step *s)
 {
-    static const int opposites[STEP_KINDS] = { STEP_MIG_OFF,   STEP_MIG_ON,    -1,
-                                               STEP_CI_CREATE, STEP_GI_CREATE, STEP_GI_DESTROY,
-                                               STEP_CI_DESTROY };
+    return s->kind == STEP_MIG_ON || s->kind == STEP_MIG_OFF;
+}
+
+/* Back to the current mode, unless it is current still; then to the stored one, where it differs. */
+static size_t reverse_mode(const struct step *s, bool only_stored,
+                           struct step ret[STEP_REVERSE_MAX])
+{
+    bool turned = s->was_on != (s->kind == STEP_MIG_ON);
+    bool differed = s->was_on != s->was_pending;
+    size_t n = 0;
+    if (turned && !(only_stored && differed)) {
+        ret[n] = *s;
+        ret[n++].kind = s->was_on ? STEP_MIG_ON : STEP_MIG_OFF;
+    }
+    if (differed) {
+        ret[n] = *s;
+        ret[n++].kind = STEP_MIG_STORE;
+    }
+    return n;
+}
+
+size_t step_reverse(const struct step *s, bool only_stored, struct step ret[STEP_REVERSE_MAX])
+{
+    static const int opposites[STEP_KINDS] = {
+        [STEP_MIG_STORE] = -1,
+        [STEP_RESET] = -1,
+        [STEP_CI_DESTROY] = STEP_CI_CREATE,
+        [STEP_GI_DESTROY] = STEP_GI_CREATE,
+        [STEP_GI_CREATE] = STEP_GI_DESTROY,
+        [STEP_CI_CREATE] = STEP_CI_DESTROY,
+    };
+    if (step_is_mode(s))
+        return reverse_mode(s, only_stored, ret);
     int kind = opposites[s->kind];
     if (kind < 0)
-        return false;
+        return 0;
     struct step back = *s;
     back.kind = (enum step_kind)kind;
     if (back.kind == STEP_GI_CREATE)
@@ -37,8 +69,8 @@ bool step_reverse(const struct step *s, struct step *ret)
         back.gi = NOT_AN_INSTANCE; /* its GPU instance may have been made again meanwhile */
         back.uuid[0] = '\0';
     }
-    *ret = back;
-    return true;
+    ret[0] = back;
+    return 1;
 }
 
 const char *step_kind_word(enum step_kind k)
@@ -54,6 +86,9 @@ void step_add_text(struct text *t, const struct step *s)
         return;
     case STEP_MIG_OFF:
         text_addf(t, "turn MIG off for gpu%u", s->ordinal);
+        return;
+    case STEP_MIG_STORE:
+        text_addf(t, "store MIG %s for gpu%u again", s->was_pending ? "on" : "off", s->ordinal);
         return;
     case STEP_RESET:
         text_addf(t, "reset gpu%u", s->ordinal);
@@ -85,8 +120,11 @@ json_t *step_to_json(const struct step *s)
     json_put_text(j, "do", kind_words[s->kind]);
     json_put_text(j, "card", s->card_uuid);
     json_put_u64(j, "gpu", s->ordinal);
-    if (s->kind <= STEP_RESET)
+    if (s->kind <= STEP_RESET) {
+        json_put_bool(j, "was_on", s->was_on);
+        json_put_bool(j, "was_pending", s->was_pending);
         return j;
+    }
     json_put_u64(j, "profile_id", s->profile_id);
     json_put_text(j, "profile", s->profile);
     json_put_u64(j, "start", s->start);
@@ -136,6 +174,9 @@ int step_from_json(json_t *j, struct step *ret, struct err *e)
     s.ci_slices = read_u32(&f, "ci_slices", 0);
     s.ci = read_u32(&f, "ci", NOT_AN_INSTANCE);
     fields_copy(&f, "uuid", FIELD_OPTIONAL, s.uuid, sizeof s.uuid);
+    /* What was written without them had one mode, current and stored: the other one. */
+    s.was_on = fields_bool(&f, "was_on", s.kind == STEP_MIG_OFF);
+    s.was_pending = fields_bool(&f, "was_pending", s.was_on);
     int code = fields_close(&f, FIELDS_OPEN);
     if (code == 0)
         *ret = s;

@@ -7,7 +7,8 @@
  * carries out a list of them.
  *
  * Which fields a kind uses:
- *     MIG_ON, MIG_OFF, RESET   the card
+ *     MIG_ON, MIG_OFF, RESET   the card; and what both modes were before it
+ *     MIG_STORE                the card, and was_pending: the mode to store
  *     GI_CREATE, GI_DESTROY    the card, profile_id, profile, start, units, gi
  *     CI_CREATE, CI_DESTROY    these and ci_profile_id, ci_start, ci_slices, ci, uuid
  */
@@ -21,13 +22,14 @@
 enum step_kind {
     STEP_MIG_ON = 0,
     STEP_MIG_OFF,
-    STEP_RESET, /* only where the mode stays pending without it */
+    STEP_MIG_STORE, /* the pending mode alone: nothing is reset for it */
+    STEP_RESET,     /* only where the mode stays pending without it */
     STEP_CI_DESTROY,
     STEP_GI_DESTROY,
     STEP_GI_CREATE,
     STEP_CI_CREATE,
 };
-#define STEP_KINDS 7
+#define STEP_KINDS 8
 
 struct step {
     enum step_kind kind;
@@ -42,17 +44,25 @@ struct step {
     uint32_t ci_start, ci_slices; /* create: ci_slices 0 means all of the GPU instance */
     uint32_t ci;                  /* as gi */
     char uuid[CARD_UUID_SIZE];    /* CI create: the MIG UUID, once done */
+    bool was_on, was_pending; /* MIG mode of the card when it was planned: current, and stored */
 };
 
 /* All fields set: gi and ci to NOT_AN_INSTANCE, the rest from the card or zero. */
 void step_init(struct step *s, enum step_kind kind, const struct card *c);
 
+#define STEP_REVERSE_MAX 2
+
 /*
- * The step that takes `s` back, once `s` was done (its gi and ci are filled
- * in). A destroyed instance is created again at the same place; a reset has
- * no opposite: returns false and leaves `ret` alone.
+ * The steps that take `s` back, first to be done first; how many. Once `s` was
+ * done (its gi and ci are filled in), or, of a mode, `only_stored`: it waits
+ * for a reset that it did not get. A destroyed instance is created again at the
+ * same place; a reset has no opposite. A card that had another mode stored than
+ * current gets both again: what was only stored is never turned by a reset.
  */
-bool step_reverse(const struct step *s, struct step *ret);
+size_t step_reverse(const struct step *s, bool only_stored, struct step ret[STEP_REVERSE_MAX]);
+
+/* MIG_ON, MIG_OFF. */
+bool step_is_mode(const struct step *s);
 
 /* "create 2g.20gb at gpu0 @4", "turn MIG on on gpu0", for journals, logs and `layout plan`. */
 void step_add_text(struct text *t, const struct step *s);

@@ -86,6 +86,7 @@ static uint32_t carry_step(struct inventory *inv, const struct step *step)
     case STEP_GI_CREATE:
         add_slice(c, step);
         return 1;
+    case STEP_MIG_STORE:
     case STEP_RESET:
     case STEP_CI_DESTROY:
     case STEP_CI_CREATE:

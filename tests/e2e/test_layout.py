@@ -263,8 +263,10 @@ def test_a_failure_restores_what_was(box, machine, nth):
 def test_a_destroy_that_lies_is_found_out(box, machine):
     apply(box, "cards:\n- {card: gpu0, slices: [2g.20gb@0]}\n")
     machine.sim("fault", "gpu0", "destroy-lies")
+    before = slices(box)
     done = apply(box, "cards:\n- {card: gpu0, slices: [4g.40gb]}\n", status=1)
-    assert "still there" in done.stderr
+    assert "still there; everything is as it was before" in done.stderr
+    assert slices(box) == before
 
 
 def test_only_the_card_that_needs_it_is_reset(box, machine):
@@ -410,6 +412,23 @@ def test_a_stored_mode_is_not_turned_back_behind_anybodys_back(box, machine):
     assert modes(box)[0] == (False, False)
     done = apply(box, "cards:\n- {card: gpu1, mode: whole}\n")
     assert "waits for a reboot" not in done.stderr
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("wish", ["mode: whole", "slices: [7g.80gb]"])
+def test_a_failure_stores_again_what_somebody_else_had_stored(box, machine, wish):
+    """A guest's card for which MIG on was stored by others, and a failure on the card after it."""
+    machine.sim("fault", "gpu0", "passthrough")
+    apply(box, LAB, status=RESET)
+    (box.divvy.root / "var/lib/divvy/reboot.json").unlink()
+    before = places(box)
+    machine.sim("fault", "gpu1", "create-fails:1")
+    done = apply(box, f"cards:\n- {{card: gpu0, {wish}}}\n- {{card: gpu1, slices: [4g.40gb]}}\n",
+                 status=1)
+    assert "everything is as it was before" in done.stderr
+    assert modes(box) == [(False, True), (True, True)] and places(box) == before
+    machine.sim("reboot")
+    assert modes(box)[0] == (True, True), "what was stored has become so"
 
 
 def test_a_reset_that_claims_to_have_worked_is_found_out(box, machine):

@@ -396,6 +396,23 @@ def test_a_reboot_is_asked_for_once_and_gone_on_with(box, divvy):
     divvy.run("cancel", job)
 
 
+@pytest.mark.smoke
+@pytest.mark.parametrize("wish", ["mode: whole", "slices: [7g.80gb]"])
+def test_a_failure_stores_again_what_somebody_else_had_stored(box, machine, wish):
+    machine.sim("fault", "gpu0", "passthrough")
+    apply(box, LAB, status=RESET)
+    (box.divvy.root / "var/lib/divvy/reboot.json").unlink()  # as if somebody else had asked
+    before = places(box)
+    box.divvy.configure("cards:\n  default: {pool: queue, mode: auto}\n")
+    box.divvy.start()
+    machine.sim("fault", "gpu1", "create-fails:1")
+    done = apply(box, f"cards:\n- {{card: gpu0, {wish}}}\n- {{card: gpu1, slices: [4g.40gb]}}\n",
+                 status=1)
+    assert "everything is as it was before" in done.stderr
+    assert modes(box) == [(False, True), (True, True)] and places(box) == before
+    assert not change(box.divvy)["reboots"], "it is not Divvy's to go on with"
+
+
 def test_a_reboot_that_a_command_asked_for_divvyd_goes_on_with(box, machine):
     machine.sim("fault", "gpu0", "passthrough")
     apply(box, LAB, status=RESET)

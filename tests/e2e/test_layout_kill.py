@@ -122,6 +122,42 @@ def test_killed_on_the_way_back(killing, nth):
     killing.everywhere([("gpu0", f"create-fails:{nth}")], check, every=4)
 
 
+def test_killed_around_a_mode_that_somebody_else_had_stored(killing):
+    """
+    A guest's card for which others stored MIG on, in a change that fails on the card after it:
+    wherever it is killed, in the end that mode is stored again and nothing was reset.
+    """
+    box = killing.box
+    (box.folder / "before.yaml").write_text("cards:\n- {card: gpu0, mode: whole}\n"
+                                            "- {card: gpu1, slices: [2g.20gb@0]}\n")
+    killing.wish.write_text("cards:\n- {card: gpu0, mode: whole}\n"
+                            "- {card: gpu1, slices: [4g.40gb]}\n")
+    store = box.folder / "store.yaml"
+    store.write_text("cards:\n- {card: gpu0, slices: [7g.80gb]}\n")
+    died = 0
+    for point in POINTS:
+        for n in range(1, 100, 2):
+            killing.run("layout", "apply", box.folder / "before.yaml", "--yes")
+            box.machine.sim("fault", "gpu0", "passthrough")
+            killing.run("layout", "apply", store, "--yes")
+            (box.divvy.root / "var/lib/divvy/reboot.json").unlink()
+            box.machine.sim("fault", "gpu1", "destroy-lies")
+            done = killing.run(*killing.words, armed=(point, n))
+            killed = done.returncode == -signal.SIGKILL
+            died += killed
+            if killed:
+                done = killing.run(*killing.words)
+            assert done.returncode == 1 and "still there" in done.stderr, f"{point}:{n}"
+            card = box.divvy.json("gpus")["cards"][0]
+            assert (card["mig_now"], card["mig_pending"]) == (False, True), f"{point}:{n}"
+            assert killing.slices().keys() == {"gpu1/2g.20gb@0"} and not killing.journal()
+            for gpu in ("gpu0", "gpu1"):
+                box.machine.sim("fault", gpu, "none")
+            if not killed:
+                break
+    assert died > 8
+
+
 def test_killed_while_a_reboot_is_asked_for(killing):
     """Whatever was written: it is asked for, not again and again, and goes on after the reboot."""
     def check(where):

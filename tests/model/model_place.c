@@ -209,7 +209,7 @@ static void check_now(const struct inventory *before, const struct request *r,
                       const struct place *place, struct plan *plan)
 {
     AUTO(inventory) struct inventory after;
-    struct step reverse, done;
+    struct step reverse[STEP_REVERSE_MAX], done;
     copy_inventory(before, &after);
     check_distinct(place, r);
     for (size_t i = 0; i < plan->count; i++) {
@@ -222,8 +222,8 @@ static void check_now(const struct inventory *before, const struct request *r,
     for (size_t i = 0; i < place->count; i++)
         check_placed(before, &after, &place->items[i]);
     for (size_t i = plan->count; i > 0; i--)
-        if (step_reverse(&plan->steps[i - 1], &reverse))
-            walk(&after, &reverse, &done);
+        for (size_t k = 0, n = step_reverse(&plan->steps[i - 1], false, reverse); k < n; k++)
+            walk(&after, &reverse[k], &done);
     check_same(before, &after);
 }
 

@@ -63,6 +63,7 @@ static inline const char *server_step(struct inventory_card *c, const struct ste
     case STEP_CI_DESTROY:
         return at == SIZE_MAX || c->slices[at].hold.kind != HOLD_NONE ? "destroys what is busy"
                                                                       : NULL;
+    case STEP_MIG_STORE:
     case STEP_RESET:
     case STEP_CI_CREATE:
         break;

@@ -352,6 +352,58 @@ static void test_a_card_whose_reset_cannot_be_had_is_set_aside(void **state)
     }
 }
 
+/*
+ * gpu1 waits for MIG on already. Its reset works or is not to be had, then something fails on
+ * gpu0: both modes of gpu1 are as they were, and nothing is reset that only waited.
+ */
+static void test_what_was_stored_before_is_stored_again(void **state)
+{
+    (void)state;
+    static const int reset_codes[] = { 0, -ENOTSUP, -EBUSY };
+    for (size_t i = 0; i < 3; i++) {
+        AUTO_PTR(world_free) struct world *w = world_new();
+        AUTO(apply) struct apply a;
+        AUTO(plan) struct plan p = PLAN_INIT;
+        struct card *waits = &w->inv.cards[1].card;
+        const struct step *s;
+        size_t resets = 0;
+        waits->mig_pending = true;
+        (void)plan_add(&p, STEP_MIG_ON, waits);
+        add_ci(&p, STEP_CI_DESTROY, &w->inv.cards[0].card, "2g.20gb", 0);
+        apply_init(&a, &p);
+        a.resets = APPLY_RESET_OR_ASIDE;
+        while ((s = apply_next(&a))) {
+            struct step done = *s;
+            apply_begin(&a);
+            bool mode = step_is_mode(s);
+            bool fails = a.state == APPLY_GOING && s->kind == STEP_GI_DESTROY;
+            resets += s->kind == STEP_RESET;
+            if (mode) {
+                waits->mig_pending = s->kind == STEP_MIG_ON;
+                bool same = waits->mig_now == waits->mig_pending;
+                apply_result(&a, same ? 0 : -EAGAIN, &done, NULL);
+            } else if (s->kind == STEP_RESET && reset_codes[i] == 0) {
+                waits->mig_now = waits->mig_pending;
+                apply_result(&a, 0, &done, NULL);
+            } else if (s->kind == STEP_RESET) {
+                apply_result(&a, reset_codes[i], NULL, "no");
+            } else if (fails) {
+                apply_result(&a, -ENOSPC, NULL, NULL);
+            } else {
+                carry_out(w, s, &done);
+                apply_result(&a, 0, &done, NULL);
+            }
+            restart(&a);
+        }
+        assert_int_equal(a.state, APPLY_ROLLED_BACK);
+        assert_false(waits->mig_now);
+        assert_true(waits->mig_pending);
+        assert_int_equal(resets, reset_codes[i] == 0 ? 2 : 1);
+        assert_int_equal(a.reset_failed, reset_codes[i] == -EBUSY);
+        assert_as_before(w);
+    }
+}
+
 static void test_other_failures_of_a_reset_set_nothing_aside(void **state)
 {
     (void)state;
@@ -573,6 +625,7 @@ int main(void)
         cmocka_unit_test(test_a_mode_that_stays_pending_gets_its_reset),
         cmocka_unit_test(test_a_card_whose_reset_cannot_be_had_is_set_aside),
         cmocka_unit_test(test_other_failures_of_a_reset_set_nothing_aside),
+        cmocka_unit_test(test_what_was_stored_before_is_stored_again),
         cmocka_unit_test(test_what_was_set_aside_is_kept_in_a_file),
         cmocka_unit_test(test_a_reset_that_fails_takes_the_pending_mode_back),
         cmocka_unit_test(test_a_crash_at_any_step_is_recovered),

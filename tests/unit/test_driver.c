@@ -189,15 +189,18 @@ static void test_a_slice_is_cut_and_read_back(void **state)
     struct step early = about(c, STEP_GI_DESTROY, "2g.20gb", 4);
     assert_int_equal(step(d, &early, &e), -EBUSY);
 
-    struct step ci;
-    assert_true(step_reverse(&made, &ci));
-    assert_int_equal(step(d, &ci, &e), 0);
-    assert_int_equal(step(d, &ci, &e), -ENOENT);
+    struct step twice = made;
+    twice.gi = twice.ci = NOT_AN_INSTANCE;
+    assert_int_equal(step(d, &twice, &e), -EEXIST);
+    struct step ci[STEP_REVERSE_MAX];
+    assert_int_equal(step_reverse(&made, false, ci), 1);
+    assert_int_equal(step(d, &ci[0], &e), 0);
+    assert_int_equal(step(d, &ci[0], &e), -ENOENT);
     assert_int_equal(step(d, &early, &e), 0);
     assert_int_equal(step(d, &early, &e), -ENOENT);
-    struct step rest;
-    assert_true(step_reverse(&bare, &rest));
-    assert_int_equal(step(d, &rest, &e), 0);
+    struct step rest[STEP_REVERSE_MAX];
+    assert_int_equal(step_reverse(&bare, false, rest), 1);
+    assert_int_equal(step(d, &rest[0], &e), 0);
     assert_int_equal(turn(d, c, false, &e), 0);
 }
 
@@ -254,9 +257,9 @@ static void test_a_lie_is_found_out(void **state)
     struct step gi = about(c, STEP_GI_CREATE, "3g.40gb", 0);
     assert_int_equal(step(d, &gi, &e), 0);
     sim("fault gpu0 destroy-lies");
-    struct step back;
-    assert_true(step_reverse(&gi, &back));
-    assert_int_equal(step(d, &back, &e), -EIO);
+    struct step back[STEP_REVERSE_MAX];
+    assert_int_equal(step_reverse(&gi, false, back), 1);
+    assert_int_equal(step(d, &back[0], &e), -EIO);
     assert_string_equal(e.text, "cannot destroy gpu0/3g.40gb@0: the driver says that it did, and "
                                 "it is still there");
     sim("fault gpu0 none");
@@ -374,9 +377,9 @@ static void cut_on(const char *version)
     assert_true(s.cards[0].slices[0].full);
     assert_string_equal(s.cards[0].slices[0].uuid, made.uuid);
     assert_true(s.cards[0].known & KNOW_MEMORY && s.cards[0].known & KNOW_TEMPERATURE);
-    struct step back;
-    assert_true(step_reverse(&made, &back));
-    assert_int_equal(step(d, &back, &e), 0);
+    struct step back[STEP_REVERSE_MAX];
+    assert_int_equal(step_reverse(&made, false, back), 1);
+    assert_int_equal(step(d, &back[0], &e), 0);
     sim("down");
 }
 
