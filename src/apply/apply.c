@@ -156,15 +156,32 @@ static void step_done(struct apply *a, const struct step *done)
     end_back(a);
 }
 
-/* Things are already as this undoing step would make them. */
+static bool destroys(const struct step *s)
+{
+    return s->kind == STEP_GI_DESTROY || s->kind == STEP_CI_DESTROY;
+}
+
+/* The card was started anew since the step was planned, or somebody else did it: it is done. */
+static bool gone_already(const struct step *s, int code)
+{
+    return destroys(s) && code == -ENOENT;
+}
+
+/*
+ * Things are already as this undoing step would make them, or what it would make was
+ * taken away by others: by a card that was started anew (MIG is off, the GPU instance
+ * gone), and what an earlier step could not undo is not come to.
+ */
 static bool undone_already(const struct apply *a, const struct step *s, int code)
 {
     if (a->state != APPLY_BACK)
         return false;
-    bool destroys = s->kind == STEP_GI_DESTROY || s->kind == STEP_CI_DESTROY;
-    bool creates = s->kind == STEP_GI_CREATE || s->kind == STEP_CI_CREATE;
-    /* With MIG off nothing of what was there can be wanted: the card was started anew since. */
-    return (destroys && code == -ENOENT) || (creates && (code == -EEXIST || code == -ENXIO));
+    if (destroys(s))
+        return code == -ESTALE;
+    if (s->kind == STEP_CI_CREATE && (code == -ENOENT || code == -ESTALE))
+        return true;
+    return (s->kind == STEP_GI_CREATE || s->kind == STEP_CI_CREATE) &&
+           (code == -EEXIST || code == -ENXIO);
 }
 
 static void want_reset(struct apply *a, const struct step *done)
@@ -216,7 +233,7 @@ void apply_result(struct apply *a, int code, const struct step *done, const char
     a->under_way = false;
     if (code >= 0)
         step_done(a, done);
-    else if (undone_already(a, s, code))
+    else if (gone_already(s, code) || undone_already(a, s, code))
         step_done(a, NULL);
     else if (goes_aside(a, s, code))
         set_aside(a, done, text);

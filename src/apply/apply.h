@@ -20,14 +20,15 @@
  * crash: apply_from_json, then apply_recover with a fresh snapshot, then go on
  * with the same loop: starting and recovering are one path.
  *
- * Undoing asks only that things are as before: an instance to be destroyed that
- * is gone already, or one to be made again that is there, counts as undone; so
- * does what was there before the driver or the machine started anew, and MIG off
- * with it. A step that failed with -EIO (the driver said one thing and did
- * another) is undone too, as if it had been done. Of a MIG mode both are undone,
- * the current one and the one that is stored for the next reset: a card that
- * waited for another mode before waits for it again, and what was only stored is
- * never made current by an undo.
+ * A reboot or a reload of the driver takes all instances away, and on some cards
+ * MIG with them, in the middle of a plan too. So an instance to be destroyed that is
+ * gone already is a step done. Undoing asks only that things are as before: one to
+ * be made again that is there counts as undone, and so does one that cannot be there
+ * any more, since MIG is off or the GPU instance around it was taken away. A step that
+ * failed with -EIO (the driver said one thing and did another) is undone too, as if
+ * it had been done. Of a MIG mode both are undone, the current one and the one that
+ * is stored for the next reset: a card that waited for another mode before waits for
+ * it again, and what was only stored is never made current by an undo.
  *
  * A mode change that stays pending (-EAGAIN) is no failure: the machine puts a
  * STEP_RESET of that card next, by itself. Where no reset works (-ENOTSUP: a

@@ -135,7 +135,8 @@ int apply_recover(struct apply *a, const struct snapshot *now, struct err *e)
         a->under_way = false; /* as before it: apply_next gives it once more */
     else {
         struct err stale = ERR_INIT;
-        (void)err_set(&stale, happened, "cannot %s: somebody else has cut the card since",
+        (void)err_set(&stale, happened,
+                      "cannot %s: somebody else has cut the card since, or it was started anew",
                       what.buf);
         apply_result(a, happened, NULL, stale.text);
         return err_set(e, happened, "%s", stale.text);

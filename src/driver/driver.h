@@ -106,12 +106,15 @@ int driver_snapshot(struct driver *d, const struct driver_skip *skip, size_t ski
  * filled in (it may be `s` itself). The result is read back: what claims to be
  * done and is not is -EIO. A create that came out wrong is destroyed again.
  * Finding things as the step wants them already is an error (-EEXIST for a
- * create, -ENOENT for a destroy): somebody else was there.
+ * create, -ENOENT for a destroy): somebody else was there, or the card was started
+ * anew.
  *   -EBUSY   in use: by processes, or (GI destroy) by a compute instance. A
  *            mode change waits about a second for others to let go first.
  *   -ENOSPC  no room for it
  *   -EACCES  this needs root, or access to the mig/config capability
  *   -ENODEV  the card is lost, or not there
+ *   -ENOENT  CI_CREATE: there is no GPU instance to make it in
+ *   -ESTALE  another GPU instance is at that place by now
  *   -ENXIO   an instance is to be made, and MIG is off
  *   -ENOTSUP the card cannot do that (no MIG, unknown profile). RESET: no reset
  *            works here, as in a virtual machine; a reboot does what it would do

@@ -98,7 +98,7 @@ static int find_gi(struct doing *w, struct wanted *ret, struct err *e)
     return ret->found || r == NVML_SUCCESS ? 0 : refuse(w, r, e);
 }
 
-/* As find_gi; -ENOENT where there is none, or another instance than the step means. */
+/* As find_gi; -ENOENT where there is none, -ESTALE where there is another than the step means. */
 static int need_gi(struct doing *w, struct wanted *ret, struct err *e)
 {
     int code = find_gi(w, ret, e);
@@ -107,7 +107,7 @@ static int need_gi(struct doing *w, struct wanted *ret, struct err *e)
     if (!ret->found)
         return refuse_words(w, -ENOENT, e, "there is no such instance (any more)");
     if (w->s.gi != NOT_AN_INSTANCE && w->s.gi != ret->info.id)
-        return refuse_words(w, -ENOENT, e, "another instance is there by now");
+        return refuse_words(w, -ESTALE, e, "another instance is there by now");
     w->s.gi = ret->info.id;
     return 0;
 }

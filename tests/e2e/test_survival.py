@@ -225,6 +225,29 @@ def test_a_reboot_in_the_middle_of_a_start(point):
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("step", range(1, 7))
+def test_a_reboot_in_the_middle_of_a_cut(step):
+    """MIG stays on, and what was to be cut away is gone by itself: no card is put aside for that."""
+    with World() as w:
+        boots = Boots(w)
+        w.start()
+        w.kills_supervisors = True
+        w.cuts_may_fail = True  # what was made before the reboot is missing after it
+        w.job("first", "--slice", "1g.10gb")
+        w.job("second", "--slice", "2g.20gb")
+        w.settle()
+        w.arm("STEP_RESULT", step)
+        job = w.job("all", "--slice", "7g.80gb", body=f"exec {PROBE} --seconds 0")
+        harness.until(lambda: "STEP_RESULT" in w.killed(), "divvyd died between two steps")
+        boots.boot()
+        w.answering()
+        w.settle()
+        assert w.state(job) == "completed"
+        assert "is not as it was" not in w.divvy.run("gpus").stdout + w.divvy.said()
+        assert w.stop() == []
+
+
+@pytest.mark.root
 def test_a_folder_that_a_power_cut_tore_is_made_again():
     """spec.json is not synced: after a power cut it may be empty."""
     with World() as w:

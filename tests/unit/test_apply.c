@@ -189,6 +189,93 @@ static void test_a_card_that_lost_mig_meanwhile_counts_as_undone(void **state)
     assert_string_equal(a.stuck, "");
 }
 
+/* Ampere after a reboot: MIG is on, and no instance is there. */
+static void empty_cards(struct world *w)
+{
+    for (size_t i = 0; i < w->inv.card_count; i++)
+        w->inv.cards[i].card.slice_count = 0;
+}
+
+static bool has_instance(const struct card *c, const struct step *s)
+{
+    for (size_t i = 0; i < c->slice_count; i++)
+        if (c->slices[i].start == s->start && c->slices[i].profile_id == s->profile_id)
+            return true;
+    return false;
+}
+
+/* carry_out as the driver answers when instances may be gone. */
+static int try_out(struct world *w, const struct step *s, struct step *done)
+{
+    bool there = has_instance(card_of(w, s), s);
+    *done = *s;
+    if (s->kind == STEP_GI_CREATE && there)
+        return -EEXIST;
+    if (s->kind != STEP_GI_CREATE && s->kind != STEP_MIG_ON && s->kind != STEP_MIG_OFF && !there)
+        return -ENOENT;
+    carry_out(w, s, done);
+    return 0;
+}
+
+/* Goes on to the end; the machine is started anew before step `reboot_at`, begun or not. */
+static void run_over_a_reboot(struct world *w, struct apply *a, int fail_at, int reboot_at,
+                              bool begun)
+{
+    const struct step *s;
+    for (int n = 0; (s = apply_next(a)); n++) {
+        struct step done;
+        int code;
+        if (n == reboot_at) {
+            empty_cards(w);
+            if (begun)
+                apply_begin(a);
+            restart(a);
+            AUTO(snapshot) struct snapshot now = SNAPSHOT_INIT;
+            for (size_t i = 0; i < w->inv.card_count; i++)
+                card_copy(&w->inv.cards[i].card, snapshot_add_card(&now));
+            (void)apply_recover(a, &now, NULL); /* what it found comes out at the end */
+            if (!(s = apply_next(a)))
+                return;
+        }
+        apply_begin(a);
+        code = n == fail_at ? -EBUSY : try_out(w, s, &done);
+        apply_result(a, code, &done, NULL);
+    }
+}
+
+static void test_a_reboot_at_any_step_leaves_nothing_stuck(void **state)
+{
+    (void)state;
+    for (int at = 0; at < 9; at++)
+        for (int begun = 0; begun < 2; begun++) {
+            AUTO_PTR(world_free) struct world *w = world_new();
+            AUTO(apply) struct apply a;
+            apply_init(&a, &w->plan);
+            run_over_a_reboot(w, &a, -1, at, begun);
+            assert_string_equal(a.stuck, "");
+            /* Before anything was made, all can be done; afterwards what was made is missing. */
+            if (at <= 4)
+                assert_int_equal(a.state, APPLY_DONE);
+            else
+                assert_true(a.state == APPLY_DONE || a.state == APPLY_ROLLED_BACK);
+        }
+}
+
+static void test_a_reboot_on_the_way_back_leaves_nothing_stuck(void **state)
+{
+    (void)state;
+    for (int fail_at = 1; fail_at < 9; fail_at++)
+        for (int at = fail_at + 1; at < 2 * fail_at + 1; at++)
+            for (int begun = 0; begun < 2; begun++) {
+                AUTO_PTR(world_free) struct world *w = world_new();
+                AUTO(apply) struct apply a;
+                apply_init(&a, &w->plan);
+                run_over_a_reboot(w, &a, fail_at, at, begun);
+                assert_string_equal(a.stuck, "");
+                assert_int_equal(a.state, APPLY_ROLLED_BACK);
+            }
+}
+
 static void test_a_destroy_that_lied_is_undone_too(void **state)
 {
     (void)state;
@@ -620,6 +707,8 @@ int main(void)
         cmocka_unit_test(test_all_steps_make_the_wanted_layout),
         cmocka_unit_test(test_a_failure_at_any_step_restores_what_was),
         cmocka_unit_test(test_a_card_that_lost_mig_meanwhile_counts_as_undone),
+        cmocka_unit_test(test_a_reboot_at_any_step_leaves_nothing_stuck),
+        cmocka_unit_test(test_a_reboot_on_the_way_back_leaves_nothing_stuck),
         cmocka_unit_test(test_a_destroy_that_lied_is_undone_too),
         cmocka_unit_test(test_what_cannot_be_undone_is_said_and_others_are_undone),
         cmocka_unit_test(test_a_mode_that_stays_pending_gets_its_reset),
