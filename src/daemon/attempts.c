@@ -551,6 +551,17 @@ int attempt_remove_files(struct daemon *d, uint64_t job_id, uint32_t attempt, st
     return 0;
 }
 
+/* Its supervisor removes it, unless that was killed between the end and this. */
+void attempt_gone(void *user, uint64_t job_id, uint32_t attempt)
+{
+    struct daemon *d = user;
+    AUTO(cgroup) struct cgroup c = CGROUP_INIT;
+    const char *root = units_cgroup_root(d);
+    auto_free char *name = text_fmt("%" PRIu64 ".%u", job_id, attempt);
+    if (root[0] == '/' && cgroup_open(&d->cgroup_host, root, name, &c, NULL) == 0)
+        (void)cgroup_remove(&c, NULL); /* an empty directory harms nobody */
+}
+
 static void forget(struct job *j)
 {
     struct err e = ERR_INIT;

@@ -13,7 +13,11 @@
 
 static void remove_folder(const struct bin *b, const char *name)
 {
+    uint64_t job_id;
+    uint32_t attempt;
     struct err e = ERR_INIT;
+    if (jobdir_parse_put_away(name, &job_id, &attempt))
+        b->last(b->user, job_id, attempt);
     int r = jobdir_remove_leftover(b->jobs, name, &e);
     if (r == -EINVAL)
         log_line(LOG_WARN, "%s and is left alone", e.text);
@@ -46,9 +50,12 @@ static int on_quiet(sd_event_source *s, uint64_t usec, void *user)
     return 0;
 }
 
-int bin_open(struct bin *b, sd_event *event, const char *jobs, struct err *e)
+int bin_open(struct bin *b, sd_event *event, const char *jobs, bin_last_fn last, void *user,
+             struct err *e)
 {
     b->jobs = jobs;
+    b->last = last;
+    b->user = user;
     int r = sd_event_add_time(event, &b->timer, CLOCK_BOOTTIME, UINT64_MAX, 1000, on_quiet, b);
     if (r >= 0)
         r = sd_event_source_set_priority(b->timer, SD_EVENT_PRIORITY_IDLE);

@@ -10,20 +10,28 @@
 #ifndef DIVVY_DAEMON_BIN_H
 #define DIVVY_DAEMON_BIN_H
 
+#include <stdint.h>
 #include <systemd/sd-event.h>
 
 #include "base/err.h"
 
 #define BIN_MAX 2000 /* about 16 KiB of disk each */
 
+/* The attempt is over for good: what else there may be of it goes, too. */
+typedef void (*bin_last_fn)(void *user, uint64_t job_id, uint32_t attempt);
+
 struct bin {
-    const char *jobs;       /* the folder above; borrowed */
+    const char *jobs; /* the folder above; borrowed */
+    bin_last_fn last;
+    void *user;
     char **names;           /* a ring of BIN_MAX, owned; NULL until the first */
     size_t first, count;    /* the oldest, and how many */
     sd_event_source *timer; /* NULL: closed, and everything is removed at once */
 };
 
-int bin_open(struct bin *b, sd_event *event, const char *jobs, struct err *e);
+/* `last` is called before a folder is removed. */
+int bin_open(struct bin *b, sd_event *event, const char *jobs, bin_last_fn last, void *user,
+             struct err *e);
 /* What is in it stays on disk. */
 void bin_close(struct bin *b);
 

@@ -492,6 +492,8 @@ void recover_unknown(struct daemon *d, uint64_t job_id, uint32_t attempt);
 void recover_strays(struct daemon *d);
 /* Files of an attempt that is over; the folder last. */
 int attempt_remove_files(struct daemon *d, uint64_t job_id, uint32_t attempt, struct err *e);
+/* For the bin: what a supervisor that was killed after the end left besides its folder. */
+void attempt_gone(void *user, uint64_t job_id, uint32_t attempt);
 
 /* ---- bind.c ---- */
 /* Fills tasks, environment and devices of `spec` from its place. */

@@ -465,7 +465,7 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
     if (r == 0)
         r = turn_open(d, e);
     if (r == 0)
-        r = bin_open(&d->bin, d->event, d->paths.jobs, e);
+        r = bin_open(&d->bin, d->event, d->paths.jobs, attempt_gone, d, e);
     if (r == 0)
         attempts_sweep(d);
     KILLPOINT(SWEPT);

@@ -17,6 +17,7 @@
 
 #define FILE_BYTES_MAX (4u << 20)
 #define TEMPORARY ".new-"
+#define GONE TEMPORARY "gone-"
 #define SPEC "spec.json"
 
 static const char *const stop_words[] = { "none", "cancel", "preempt", "timeout", "outside" };
@@ -286,7 +287,7 @@ int jobdir_put_away(const char *jobs, uint64_t job_id, uint32_t attempt, char **
         return r;
     auto_free char *path = jobdir_path(jobs, job_id, attempt);
     const char *name = path + strlen(jobs) + 1;
-    auto_free char *gone = text_fmt(TEMPORARY "gone-%s", name);
+    auto_free char *gone = text_fmt(GONE "%s", name);
     r = renameat(parent, name, parent, gone);
     if (r < 0 && (errno == ENOTEMPTY || errno == EEXIST)) { /* one that was made anew */
         r = file_remove_tree(parent, gone, e);
@@ -299,6 +300,12 @@ int jobdir_put_away(const char *jobs, uint64_t job_id, uint32_t attempt, char **
     KILLPOINT(FOLDER_RENAMED);
     *ret_name = take_ptr(gone);
     return 0;
+}
+
+bool jobdir_parse_put_away(const char *name, uint64_t *ret_job_id, uint32_t *ret_attempt)
+{
+    return text_starts(name, GONE) &&
+           jobdir_parse_name(name + strlen(GONE), ret_job_id, ret_attempt);
 }
 
 int jobdir_remove(const char *jobs, uint64_t job_id, uint32_t attempt, struct err *e)

@@ -235,7 +235,10 @@ const char *jobdir_stop_word(enum jobdir_stop reason);
 int jobdir_put_away(const char *jobs, uint64_t job_id, uint32_t attempt, char **ret_name,
                     struct err *e);
 
-/* The same, and removes it with all in it; one that is not there is no error. */
+/* Is it such a name? Then of which attempt. */
+bool jobdir_parse_put_away(const char *name, uint64_t *ret_job_id, uint32_t *ret_attempt);
+
+/* As jobdir_put_away, and removes it with all in it; one that is not there is no error. */
 int jobdir_remove(const char *jobs, uint64_t job_id, uint32_t attempt, struct err *e);
 
 /*

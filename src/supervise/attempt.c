@@ -503,7 +503,6 @@ static int finish(struct attempt *a, bool ran, struct err *e)
     KILLPOINT(SUPERVISE_OVER);
     if (ran && a->spec->job.container.image && a->trouble_kind != EXIT_LOST)
         container_clear(a->spec, &a->tree);
-    tree_close(&a->tree);
     session_close(&a->session);
     if (ran)
         remove_leftovers(a);
@@ -514,6 +513,7 @@ static int finish(struct attempt *a, bool ran, struct err *e)
     if (a->attach.path)
         attach_end(&a->attach, &x.job);
     jobdir_exit_done(&x);
+    tree_close(&a->tree); /* the next one on that slice does not wait for it */
     return r;
 }
 

@@ -319,8 +319,13 @@ static void a_folder_put_away_is_no_attempt(void **state)
     for (int i = 0; i < 2; i++) { /* one that was made anew takes the place of the first */
         auto_free char *gone = NULL;
         int again = -1;
+        uint64_t id;
+        uint32_t attempt;
         close(make_folder());
         assert_int_equal(jobdir_put_away(jobs, 41, 2, &gone, NULL), 0);
+        assert_true(jobdir_parse_put_away(gone, &id, &attempt));
+        assert_int_equal(id, 41);
+        assert_int_equal(attempt, 2);
         assert_string_equal(gone, ".new-gone-41.2");
         assert_int_equal(jobdir_open(jobs, 41, 2, &again, NULL), -ENOENT);
         struct seen seen = { 0, 0 };
@@ -331,6 +336,9 @@ static void a_folder_put_away_is_no_attempt(void **state)
     char *none = NULL;
     assert_int_equal(jobdir_put_away(jobs, 41, 2, &none, NULL), -ENOENT);
     assert_null(none);
+    uint64_t id;
+    uint32_t attempt;
+    assert_false(jobdir_parse_put_away(".new-41.2", &id, &attempt)); /* a torn jobdir_create's */
     assert_int_equal(jobdir_remove_leftover(jobs, ".new-gone-41.2", NULL), 0);
     assert_int_equal(rmdir(jobs), 0); /* nothing is left in it */
     assert_int_equal(mkdir(jobs, 0700), 0);
