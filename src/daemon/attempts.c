@@ -273,7 +273,7 @@ static void try_clear(struct job *j)
     if (j->state != JOB_ENDING || !a->exit_seen_boot_us)
         return;
     if (!cards_clear(j->daemon, &a->place, a->exit_seen_boot_us) && waited <= CLEAR_WAIT_US)
-        children_refresh(&j->daemon->children);
+        children_refresh_since(&j->daemon->children, a->exit_seen_boot_us);
     else if (tidy_cards(j, waited))
         clear(j);
 }
@@ -300,7 +300,7 @@ static void take_exit(struct job *j, const struct job_exit *x, enum job_event ev
     if (j->state != JOB_ENDING) {
         if (!job_move(j, ev, words))
             return;
-    } else if (turn_write(d) &&
+    } else if (turn_note(d) &&
                store_set_state(d->store, j->id, JOB_ENDING, j->verdict, words, now, &e) < 0) {
         log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
     }
@@ -347,7 +347,7 @@ static void take_started(struct job *j, int dir)
         a->isolation_why = text_dup(s.isolation_reason);
     take_limits(a, &s);
     struct now at = { .boot_us = a->started_boot_us, .wall_us = s.wall_us };
-    if (j->state == JOB_STARTING && turn_write(d) &&
+    if (j->state == JOB_STARTING && turn_note(d) &&
         store_attempt_started(d->store, j->id, a->number, at, &e) < 0)
         log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
     if (j->state == JOB_STARTING)

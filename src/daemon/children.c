@@ -371,10 +371,17 @@ void children_refresh(struct children *c)
         c->refresh_again = true;
         return;
     }
+    c->refresh_boot_us = clock_now().boot_us;
     if (driver_child_ask_snapshot(c->watch.child, c->silent, c->silent_count, NULL, &e) < 0)
         log_line(LOG_WARN, "cannot ask for a snapshot: %s", e.text);
     else
         c->refresh_open = true;
+}
+
+void children_refresh_since(struct children *c, int64_t since_boot_us)
+{
+    if (!c->refresh_open || c->refresh_boot_us < since_boot_us)
+        children_refresh(c);
 }
 
 int children_step(struct children *c, const struct step *s, struct err *e)

@@ -66,12 +66,13 @@ struct children {
     struct driver_skip probed; /* what `probe` is asking about */
     struct driver_skip *known; /* every card of the last snapshot, for the probe's skip list */
     size_t known_count;
-    int64_t probed_boot_us; /* last try */
-    bool paused;            /* none runs, and none is started */
-    bool step_open;         /* a step was sent and nothing came back yet */
-    bool release_open;      /* `watch` was asked to let go and did not say so yet */
-    bool refresh_open;      /* a snapshot was asked and did not come yet */
-    bool refresh_again;     /* asked once more meanwhile */
+    int64_t probed_boot_us;  /* last try */
+    bool paused;             /* none runs, and none is started */
+    bool step_open;          /* a step was sent and nothing came back yet */
+    bool release_open;       /* `watch` was asked to let go and did not say so yet */
+    bool refresh_open;       /* a snapshot was asked and did not come yet */
+    int64_t refresh_boot_us; /* when */
+    bool refresh_again;      /* asked once more meanwhile */
     int64_t
         restart_boot_us; /* not before this: a child that dies at once is not restarted in a loop */
 };
@@ -83,6 +84,8 @@ void children_close(struct children *c);
 
 /* Asks for a snapshot that is taken after this call. Calls in between are one. */
 void children_refresh(struct children *c);
+/* The same, unless one is on its way that was asked for at `since_boot_us` or later. */
+void children_refresh_since(struct children *c, int64_t since_boot_us);
 
 /* Hands a step to `act`. -EBUSY while one is open; -EPIPE when there is no child now. */
 int children_step(struct children *c, const struct step *s, struct err *e);

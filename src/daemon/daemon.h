@@ -233,8 +233,8 @@ struct daemon {
     bool private_root; /* not root: own uid only, no user switch */
     int64_t started_wall_us;
     sd_event *event;
-    sd_event_source *turn, *api_io, *api_timer, *wake_timer, *look_timer, *moment_timer, *sigterm,
-        *sigint, *sighup;
+    sd_event_source *turn, *api_io, *api_timer, *wake_timer, *look_timer, *moment_timer,
+        *commit_timer, *sigterm, *sigint, *sighup;
     struct store *store;
     struct api *api;
     struct sched *sched;
@@ -289,6 +289,7 @@ struct daemon {
     size_t todo_count, todo_alloc;
     struct stray *strays; /* attempts that the store knows nothing of */
     size_t stray_count, stray_alloc;
+    int64_t commit_boot_us;         /* the open transaction is committed then */
     int64_t prune_boot_us;          /* old jobs are looked for again then */
     int64_t stalled_until_us;       /* the store took no write: nothing is tried before */
     char stalled_why[ERR_TEXT_MAX]; /* and why */
@@ -303,6 +304,12 @@ struct daemon {
 int turn_open(struct daemon *d, struct err *e);
 /* Begins the turn's transaction unless it is open. False: the store takes no write now. */
 bool turn_write(struct daemon *d);
+/*
+ * The same for what a job's folder tells a divvyd that comes back as well: it is
+ * committed with the next write, some milliseconds later at the latest. Until
+ * then no hook is run.
+ */
+bool turn_note(struct daemon *d);
 void turn_owe(struct daemon *d, const struct owed *o);
 void turn_todo(struct daemon *d, struct job *j);
 

@@ -197,13 +197,19 @@ static void note_event(struct job *j, enum job_event ev)
         hooks_note(j, HOOK_END, j->reason);
 }
 
+/* Its folder tells of that, and nothing is given away by it. */
+static bool told_by_folder(enum job_event ev)
+{
+    return ev == JOB_EV_STARTED || ev == JOB_EV_EXITED;
+}
+
 bool job_move(struct job *j, enum job_event ev, const char *reason)
 {
     struct daemon *d = j->daemon;
     struct err e = ERR_INIT;
     struct now now = clock_now();
     enum job_state to = j->state;
-    if (!turn_write(d))
+    if (!(told_by_folder(ev) ? turn_note(d) : turn_write(d)))
         return false;
     if (job_next_state(j->state, ev, j->verdict, &to, &e) < 0) {
         log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);

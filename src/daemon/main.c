@@ -489,8 +489,9 @@ static void daemon_close(struct daemon *d)
     store_close(d->store);
     bin_close(&d->bin);
     launcher_close(&d->launcher);
-    sd_event_source **sources[] = { &d->turn,       &d->api_io,  &d->api_timer, &d->wake_timer,
-                                    &d->look_timer, &d->sigterm, &d->sigint };
+    sd_event_source **sources[] = { &d->turn,         &d->api_io,     &d->api_timer,
+                                    &d->wake_timer,   &d->look_timer, &d->moment_timer,
+                                    &d->commit_timer, &d->sigterm,    &d->sigint };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         *sources[i] = sd_event_source_disable_unref(*sources[i]);
     d->event = sd_event_unref(d->event);

@@ -17,6 +17,8 @@
 
 #define ROUNDS_MAX 64
 #define STALL_US CLOCK_SECOND
+/* So long may what a job's folder tells, too, wait for something that must be on disk. */
+#define NOTE_US (CLOCK_SECOND / 100)
 
 static void stall(struct daemon *d, const struct err *why)
 {
@@ -24,18 +26,35 @@ static void stall(struct daemon *d, const struct err *why)
     memcpy(d->stalled_why, why->text, sizeof d->stalled_why);
 }
 
-bool turn_write(struct daemon *d)
+bool turn_note(struct daemon *d)
 {
     struct err e = ERR_INIT;
-    if (clock_now().boot_us < d->stalled_until_us)
+    int64_t now_us = clock_now().boot_us;
+    if (now_us < d->stalled_until_us)
         return false;
     if (store_is_open(d->store))
         return true;
-    if (store_begin(d->store, &e) == 0)
+    if (store_begin(d->store, &e) == 0) {
+        d->commit_boot_us = now_us + NOTE_US;
         return true;
+    }
     log_line(LOG_ERROR, "%s", e.text);
     stall(d, &e);
     return false;
+}
+
+bool turn_write(struct daemon *d)
+{
+    if (!turn_note(d))
+        return false;
+    d->commit_boot_us = 0;
+    return true;
+}
+
+/* Is anything written that must be on disk before the turn goes on? */
+static bool commit_due(const struct daemon *d)
+{
+    return store_is_open(d->store) && clock_now().boot_us >= d->commit_boot_us;
 }
 
 void turn_owe(struct daemon *d, const struct owed *o)
@@ -143,7 +162,7 @@ static bool round_done(struct daemon *d)
     if (!stalled)
         cuts_prepare(d);
     tells_turn(d);
-    if (store_is_open(d->store)) {
+    if (commit_due(d)) {
         KILLPOINT(COMMIT);
         if (store_commit(d->store, &e) < 0) {
             start_over(d, &e);
@@ -153,7 +172,8 @@ static bool round_done(struct daemon *d)
         KILLPOINT(COMMITTED);
         layouts_committed(d);
     }
-    hooks_run(d);
+    if (!store_is_open(d->store))
+        hooks_run(d);
     bool answered = d->owed_count > 0;
     answer_all(d, NULL);
     carry_out(d);
@@ -162,7 +182,7 @@ static bool round_done(struct daemon *d)
     cuts_send(d);
     if (answered || api_owes(d->api))
         api_run(d->api);
-    return store_is_open(d->store) || d->owed_count || d->todo_count ||
+    return commit_due(d) || d->owed_count || d->todo_count ||
            ((d->schedule || d->waits_stale) && !stalled);
 }
 
@@ -187,6 +207,7 @@ static void set_timers(struct daemon *d)
     else if (d->send_step) /* `act` is being started again */
         wake = now.boot_us + CLOCK_SECOND / 5;
     set_timer(d->wake_timer, wake);
+    set_timer(d->commit_timer, store_is_open(d->store) ? d->commit_boot_us : INT64_MAX);
     set_timer(d->moment_timer, d->stalled_until_us > now.boot_us ? INT64_MAX : d->moment_wall_us);
     if (d->look_soon)
         set_timer(d->look_timer, now.boot_us + CLOCK_SECOND / 10);
@@ -249,7 +270,7 @@ static int on_wake(sd_event_source *s, uint64_t usec, void *user)
     return 0;
 }
 
-/* By the wall clock, also when that is set: the turn that follows looks at it. */
+/* The turn that follows looks at the clock: that of the wall also when it is set. */
 static int on_moment(sd_event_source *s, uint64_t usec, void *user)
 {
     (void)s, (void)usec, (void)user; /* as above */
@@ -314,6 +335,8 @@ int turn_open(struct daemon *d, struct err *e)
         r = sd_event_add_time(d->event, &d->wake_timer, CLOCK_BOOTTIME, soon, 1000, on_wake, d);
     if (r >= 0)
         r = sd_event_add_time(d->event, &d->look_timer, CLOCK_BOOTTIME, soon, 1000, on_look, d);
+    if (r >= 0)
+        r = sd_event_add_time(d->event, &d->commit_timer, CLOCK_BOOTTIME, soon, 1000, on_moment, d);
     if (r >= 0)
         r = sd_event_add_time(d->event, &d->moment_timer, CLOCK_REALTIME, UINT64_MAX, 1000,
                               on_moment, d);
