@@ -20,16 +20,53 @@ const char *intern(struct daemon *d, const char *word)
     return known;
 }
 
-const char *user_name(struct daemon *d, uid_t uid)
+#define NAME_US CLOCK_MINUTE
+
+struct known_name {
+    const char *name; /* interned */
+    int64_t until_boot_us;
+};
+
+/* NULL: no such user, or the name service does not answer. */
+static const char *look_up(struct daemon *d, uid_t uid)
 {
     struct passwd pw;
     struct passwd *found = NULL;
     char buf[4096];
+    bool there = getpwuid_r(uid, &pw, buf, sizeof buf, &found) == 0 && found;
+    return there ? intern(d, found->pw_name) : NULL;
+}
+
+static struct known_name *known_name(struct daemon *d, uid_t uid)
+{
+    struct known_name *known = map_get(&d->user_names, uid);
+    if (!known) {
+        known = mem_new(sizeof *known);
+        map_put(&d->user_names, uid, known);
+    }
+    return known;
+}
+
+/* The name service may be a file that is read anew, or another machine. */
+const char *user_name(struct daemon *d, uid_t uid)
+{
     char number[16];
-    if (getpwuid_r(uid, &pw, buf, sizeof buf, &found) == 0 && found)
-        return intern(d, found->pw_name);
+    int64_t now_us = clock_now().boot_us;
+    struct known_name *known = known_name(d, uid);
+    if (!known->name || now_us >= known->until_boot_us)
+        *known = (struct known_name){ look_up(d, uid), now_us + NAME_US };
+    if (known->name)
+        return known->name;
     (void)snprintf(number, sizeof number, "%u", uid); /* fits */
     return intern(d, number);
+}
+
+void accounts_done(struct daemon *d)
+{
+    struct known_name *known;
+    for (size_t i = 0; (known = map_next(&d->user_names, &i));)
+        free(known);
+    map_done(&d->user_names);
 }
 
 /*

@@ -264,9 +264,10 @@ struct daemon {
     int64_t serve_boot_us;             /* from then on at the latest, cards or not */
     struct now snapshot_taken;
     struct inventory inventory;
-    struct map jobs;  /* id -> struct job */
-    struct map waits; /* id of a job or of an array's first task -> struct waits */
-    struct map words; /* interned users and accounts */
+    struct map jobs;       /* id -> struct job */
+    struct map waits;      /* id of a job or of an array's first task -> struct waits */
+    struct map words;      /* interned users and accounts */
+    struct map user_names; /* uid -> struct known_name (accounts.c) */
     uint64_t ended[JOB_STATES];
     struct promises promises;
     struct job **active; /* jobs with an attempt, oldest attempt first */
@@ -537,7 +538,9 @@ uint64_t charge_of(const struct daemon *d, const struct place *p);
 /* Ended by the caller (share_view_done); its strings live as long as sched. */
 void shares_view(struct daemon *d, struct share_view *ret);
 const char *intern(struct daemon *d, const char *word);
+/* Interned; the number where there is no name. Asked of the name service once a minute. */
 const char *user_name(struct daemon *d, uid_t uid);
+void accounts_done(struct daemon *d);
 
 /* ---- answers.c ---- */
 extern const struct api_ops daemon_api_ops;

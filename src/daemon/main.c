@@ -504,6 +504,7 @@ static void daemon_close(struct daemon *d)
     for (size_t i = 0; (word = map_next(&d->words, &i));)
         free(word);
     map_done(&d->words);
+    accounts_done(d);
     free(d->owed);
     free(d->todo);
     free(d->tells);
