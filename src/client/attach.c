@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "client/packet.h"
 
+#define RETRY_FIRST_NS 200000 /* a supervisor needs about a millisecond to be there */
 #define RETRY_NS 5000000
 #define INPUT_BYTES 4096
 #define INTERRUPTS_TO_LEAVE 3
@@ -61,6 +62,7 @@ static int connect_at(int sock, const char *path)
 int attach_open(const char *path, int64_t wait_us, int *ret_sock, struct err *e)
 {
     int64_t until_us = clock_now().boot_us + wait_us;
+    long pause_ns = RETRY_FIRST_NS;
     auto_close int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (sock < 0)
         return err_sys(e, "cannot make a socket");
@@ -72,7 +74,8 @@ int attach_open(const char *path, int64_t wait_us, int *ret_sock, struct err *e)
             return err_set(e, r, "cannot attach to the job at %s: %s", path, strerror(-r));
         if (clock_now().boot_us >= until_us)
             return err_set(e, -ENOENT, "nobody answers for the job at %s", path);
-        (void)nanosleep(&(struct timespec){ .tv_nsec = RETRY_NS }, NULL); /* short is fine */
+        (void)nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL); /* short is fine */
+        pause_ns = pause_ns + pause_ns / 4 < RETRY_NS ? pause_ns + pause_ns / 4 : RETRY_NS;
     }
     if (fcntl(sock, F_SETFL, O_NONBLOCK) < 0)
         return err_sys(e, "cannot set up the socket");
