@@ -9,7 +9,7 @@
 #include "jobdir/jobdir.h"
 
 #define QUIET_US CLOCK_SECOND
-#define AT_ONCE 32 /* then a look at what else there is to do */
+#define AT_ONCE 4 /* about a millisecond; then a look at what else there is to do */
 
 static void remove_folder(const struct bin *b, const char *name)
 {
