@@ -55,40 +55,13 @@ static int unknown_verb(const struct session *s, const char *name)
     return verb_usage(s, "there is no verb '%.32s'; 'divvy help' lists them", name);
 }
 
-/* Global options stand before the verb; what they are is also understood behind it. */
-static int skip_globals(struct session *s, int argc, char **argv)
-{
-    int i = 1;
-    for (; i < argc && argv[i][0] == '-'; i++) {
-        if (strcmp(argv[i], "--root") == 0 && i + 1 < argc) {
-            free(s->root);
-            s->root = text_dup(argv[++i]);
-        } else if (text_starts(argv[i], "--root=")) {
-            free(s->root);
-            s->root = text_dup(argv[i] + 7);
-        } else if (strcmp(argv[i], "--json") == 0) {
-            s->json = true;
-        } else {
-            break;
-        }
-    }
-    return i;
-}
-
-/* Called by another program's name: a link nvidia-mig-parted is that verb. */
-static bool is_mig_parted(const char *program)
-{
-    const char *slash = strrchr(program, '/');
-    return strcmp(slash ? slash + 1 : program, "nvidia-mig-parted") == 0;
-}
-
 static int dispatch(struct session *s, int argc, char **argv)
 {
-    if (argc > 0 && is_mig_parted(argv[0])) {
+    if (session_is_mig_parted(argc, argv)) {
         s->verb = "mig-parted";
         return verb_mig_parted(s, argc, argv);
     }
-    int at = skip_globals(s, argc, argv);
+    int at = session_globals(s, argc, argv);
     const char *word = at < argc ? argv[at] : "help";
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "-?") == 0)
         word = "help";

@@ -32,6 +32,11 @@ struct session {
     int own_failure; /* STATUS_OURS: every failure of ours has this status; 0: by its kind */
 };
 
+/* Takes --root and --json in front of the verb; the index of what follows them. */
+int session_globals(struct session *s, int argc, char **argv);
+/* Called by another program's name: a link nvidia-mig-parted is that verb. */
+bool session_is_mig_parted(int argc, char **argv);
+
 typedef int (*verb_fn)(struct session *s, int argc, char **argv);
 
 struct verb {
