@@ -1,9 +1,11 @@
 #include "cli/verb.h"
 
 #include <locale.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void add_verbs(struct text *t)
 {
@@ -81,9 +83,15 @@ static int dispatch(struct session *s, int argc, char **argv)
     return at < argc ? status : STATUS_USAGE; /* no verb at all: the list, and not a success */
 }
 
+static const char *caller_name(void)
+{
+    const struct passwd *user = getpwuid(getuid());
+    return user ? user->pw_name : NULL;
+}
+
 int main(int argc, char **argv)
 {
-    struct session s = { .root = NULL };
+    struct session s = { .caller_name = caller_name };
     /* Not LC_NUMERIC: "0.25" is a fraction everywhere. Without a locale, plain ASCII. */
     (void)setlocale(LC_CTYPE, "");
     (void)setlocale(LC_TIME, "");

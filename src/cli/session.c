@@ -1,4 +1,4 @@
-/* How a call of `divvy` begins. */
+/* How a call of `divvy` begins, whichever of its two programs takes it. */
 #include "cli/verb.h"
 
 #include <string.h>

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -101,21 +100,32 @@ static int check_directory(const char *cwd, struct err *e)
     return 0;
 }
 
-static int make_spec(struct submission *s, const char *script, bool attached, struct job_spec *ret,
-                     struct err *e)
+static bool has_user(const char *words)
+{
+    return words && strstr(words, "%u");
+}
+
+/* May one of its files have %u in its name? A script may say it in an option of its own. */
+static bool names_caller(const struct submission *s, const char *script)
+{
+    return has_user(s->options.values[OPT_OUTPUT].words) ||
+           has_user(s->options.values[OPT_ERROR].words) || has_user(script);
+}
+
+static int make_spec(const struct session *session, struct submission *s, const char *script,
+                     bool attached, struct job_spec *ret, struct err *e)
 {
     auto_free char *cwd = getcwd(NULL, 0);
     auto_free char *left_out = NULL;
     if (!cwd)
         return err_set(e, -EINVAL, "the working directory is gone: %s; change to another one",
                        strerror(errno));
-    const struct passwd *user = getpwuid(getuid());
     struct submit_place where = { .cwd = cwd,
                                   .environ_ = environ,
                                   .command = s->command,
                                   .script = script,
                                   .attached = attached,
-                                  .user = user ? user->pw_name : NULL,
+                                  .user = names_caller(s, script) ? session->caller_name() : NULL,
                                   .now_wall_us = clock_now().wall_us,
                                   .account_hint = getenv("DIVVY_ACCOUNT") };
     int r = job_options_spec(&s->options, &where, ret, &left_out, e);
@@ -143,8 +153,12 @@ int submission_spec(const struct session *session, struct submission *s, bool ma
     if (!s->command)
         return verb_usage(session, "which command? divvy %s -- ./train.sh%s", session->verb,
                           may_be_script ? ", or a script: divvy submit train.sh" : "");
+    if (!session->caller_name && names_caller(s, NULL))
+        return session->hand_over(session);
     if (may_be_script && !s->quoted) {
         r = read_script(s->command[0], &script, &len, &e);
+        if (r == 0 && !session->caller_name && names_caller(s, script))
+            return session->hand_over(session); /* before anything was said */
         if (r == 0)
             r = take_script_options(s->command[0], script, len, &words, &below, &e);
         if (r == 0)
@@ -153,7 +167,7 @@ int submission_spec(const struct session *session, struct submission *s, bool ma
         job_options_merge(&s->options, &lowest);
     }
     if (r == 0)
-        r = make_spec(s, script, !may_be_script, ret, &e);
+        r = make_spec(session, s, script, !may_be_script, ret, &e);
     job_options_done(&s->options); /* the job has copies */
     return r < 0 ? verb_usage(session, "%s", e.text) : STATUS_OK;
 }

@@ -30,6 +30,14 @@ struct session {
     struct screen screen;
     const char *verb;
     int own_failure; /* STATUS_OURS: every failure of ours has this status; 0: by its kind */
+    /*
+     * The name of whoever calls, or NULL where he has none. NULL in front.c's
+     * program, which asks no name service and hands over what needs one: to
+     * `hand_over`, which prints why it failed, if it returns at all.
+     */
+    const char *(*caller_name)(void);
+    int (*hand_over)(const struct session *s);
+    char **argv; /* of main, for hand_over; NULL where that is */
 };
 
 /* Takes --root and --json in front of the verb; the index of what follows them. */
