@@ -88,7 +88,7 @@ static const struct argp_option table[] = {
       "of the environment goes in",
       2 },
     { "container-runtime", KEY(OPT_CONTAINER_RUNTIME), "NAME", 0,
-      "podman or apptainer (default: the first that is there)", 2 },
+      "podman, apptainer or, where that is allowed, docker (default: the first that is there)", 2 },
     { "container-arg", KEY(OPT_CONTAINER_ARG), "OPTION", 0,
       "one more option for the runtime, as in --container-arg=--volume=/data:/data; may be "
       "repeated",

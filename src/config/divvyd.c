@@ -24,6 +24,9 @@ static const struct field_choice settings_words[] = { { "restore", false },
                                                       { "keep", true },
                                                       { NULL } };
 static const struct field_choice switch_words[] = { { "off", false }, { "on", true }, { NULL } };
+static const struct field_choice docker_words[] = {
+    { "off", DOCKER_OFF }, { "on", DOCKER_ON }, { "pull", DOCKER_PULL }, { NULL }
+};
 static const struct field_choice shm_words[] = { { "remove", false }, { "keep", true }, { NULL } };
 static const struct field_choice levels[] = { { "error", LOG_ERROR }, { "warn", LOG_WARN },
                                               { "note", LOG_NOTE },   { "info", LOG_INFO },
@@ -34,6 +37,7 @@ void divvyd_config_init(struct divvyd_config *c)
     *c = (struct divvyd_config){
         .operators = text_dup("divvy"),
         .cdi = text_dup("off"),
+        .docker_socket = text_dup("/run/docker.sock"),
         .isolation = GATE_AUTO,
         .task_limits = { .pids_max = CONFIG_PIDS_DEFAULT },
         .launch = LAUNCH_AUTO,
@@ -62,6 +66,7 @@ void divvyd_config_done(struct divvyd_config *c)
     free(c->cgroup_root);
     free(c->operators);
     free(c->cdi);
+    free(c->docker_socket);
     free(c->prolog);
     free(c->event_hook);
     free(c->epilog);
@@ -230,6 +235,8 @@ static const struct field config_fields[] = {
     { "nvml", field_path, AT(nvml) },
     { "cgroup_root", field_path, AT(cgroup_root) },
     { "cdi", read_cdi, AT(cdi) },
+    { "docker", field_choice_word, AT(docker), .choices = docker_words },
+    { "docker_socket", field_path, AT(docker_socket) },
     { "prolog", field_path, AT(prolog) },
     { "event_hook", field_path, AT(event_hook) },
     { "event_time", field_duration, AT(event_time_us) },

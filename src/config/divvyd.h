@@ -81,6 +81,13 @@ struct config_card {
     int mode;    /* enum card_mode */
 };
 
+/* May a job's container be made by docker's daemon, which is root? */
+enum config_docker {
+    DOCKER_OFF,
+    DOCKER_ON,   /* of images that the daemon has */
+    DOCKER_PULL, /* and it may fetch others */
+};
+
 /* What `divvy maintenance` stops and starts again. */
 struct config_maintenance {
     struct field_words services; /* in the order in which they are stopped */
@@ -92,6 +99,8 @@ struct divvyd_config {
     char *nvml;        /* library to open; NULL: DIVVY_NVML, else libnvidia-ml.so.1 */
     char *cgroup_root; /* cgroup directory for jobs; NULL: below divvyd's own */
     char *cdi;         /* "off", "on", or the path of the CDI specification to keep; default off */
+    int docker;        /* enum config_docker; default DOCKER_OFF */
+    char *docker_socket;    /* of the daemon that makes jobs' containers; "/run/docker.sock" */
     char *prolog, *epilog;  /* programs to run before and after each attempt; NULL: none */
     char *event_hook;       /* program that is told of starts, ends, requeues, faults; NULL: none */
     int64_t event_time_us;  /* how long it may take; 1 min */

@@ -142,7 +142,7 @@ static int check_submit(struct daemon *d, const struct api_caller *who, struct j
         r = check_shares(d, who, s, e);
     if (r == 0)
         r = job_spec_check(s, e);
-    return r < 0 || !s->container.image ? r : container_check(s, who->uid, e);
+    return r < 0 || !s->container.image ? r : container_check(d, s, who->uid, e);
 }
 
 /* The tasks of an array are jobs with numbers that follow each other. */

@@ -55,6 +55,7 @@ void attempt_free(struct job *j)
     struct attempt *a = j->attempt;
     attempt_retire(j);
     a->watch = sd_event_source_disable_unref(a->watch);
+    docker_forget(a);
     apply_done(&a->cut.apply);
     place_done(&a->place);
     free(a->cpus);
@@ -103,9 +104,10 @@ static int fill_spec(struct job *j, struct jobdir_spec *s, struct err *e)
     s->hook_limit_us = d->config.prolog_time_us;
     s->pam = d->config.pam ? text_dup("divvy") : NULL;
     s->remove_shm = !d->config.between.keep_shm && !d->private_root;
-    if (s->job.container.image)
+    r = bind_tasks(d, j, s, e);
+    if (r == 0 && s->job.container.image)
         container_bind(d, s);
-    return bind_tasks(d, j, s, e);
+    return r;
 }
 
 static int on_folder(sd_event_source *s, const struct inotify_event *ev, void *user)
@@ -357,6 +359,13 @@ static void take_started(struct job *j, int dir)
     jobdir_started_done(&s);
 }
 
+static void remove_cgroup(const struct daemon *d, const struct cgroup *c)
+{
+    struct err e = ERR_INIT;
+    (void)cgroup_remove(c, &e); /* an empty directory harms nobody */
+    cgroup_remove_others(&d->cgroup_host, c);
+}
+
 /* Kills what a dead supervisor left behind. True when nothing is left. */
 static bool clear_orphans(struct job *j, int dir)
 {
@@ -367,19 +376,21 @@ static bool clear_orphans(struct job *j, int dir)
     auto_free char *name = text_fmt("%" PRIu64 ".%u", j->id, j->attempt->number);
     bool same_boot =
         jobdir_read_started(dir, &s, NULL) == 0 && strcmp(s.boot_id, clock_boot_id()) == 0;
+    bool coming =
+        same_boot && !docker_cleared(j, dir); /* it would be born into no cgroup of ours */
     int left = 0;
     if (same_boot && s.cgroup && cgroup_open(&d->cgroup_host, s.cgroup, name, &c, &e) == 0) {
         left = cgroup_populated(&c, &e);
         if (left > 0)
             (void)cgroup_kill(&c, &e); /* looked at again */
-        else
-            (void)cgroup_remove(&c, &e); /* an empty directory harms nobody */
+        else if (!coming)
+            remove_cgroup(d, &c);
         cgroup_done(&c);
     } else if (same_boot) {
         left = stray_signal(d->paths.root, name, SIGKILL, &e);
     }
     jobdir_started_done(&s);
-    return left <= 0;
+    return left <= 0 && !coming;
 }
 
 static void take_vanished(struct job *j, int dir, const char *why)

@@ -22,28 +22,89 @@ static bool is_there(const char *runtime)
     return program != NULL;
 }
 
-int container_check(const struct job_spec *s, uid_t uid, struct err *e)
+static bool has_own_runtime(const char *wanted)
 {
-    const char *wanted = s->container.runtime;
+    for (size_t i = 0; container_runtimes[i]; i++)
+        if ((!wanted || strcmp(wanted, container_runtimes[i]) == 0) &&
+            is_there(container_runtimes[i]))
+            return true;
+    return false;
+}
+
+static int check_docker(const struct daemon *d, const struct job_container *c, struct err *e)
+{
+    if (!d->config.docker)
+        return err_set(e, -ENOTSUP,
+                       "no job may have its container made by docker here: whoever asks docker's "
+                       "daemon is root by another name, so an administrator has to allow it "
+                       "(divvy.yaml: docker: on); podman runs the same images");
+    if (geteuid() != 0 || d->cgroup_host.kind == CGROUP_NONE || d->cgroup_host.kind == CGROUP_V1)
+        return err_set(e, -ENOTSUP,
+                       "docker cannot be had here: divvyd has to be root and to have a unified "
+                       "cgroup hierarchy, or nothing would hold a container to its job");
+    if (!is_there("docker"))
+        return err_set(e, -ENOTSUP,
+                       "there is no docker program on this machine; an administrator "
+                       "can install docker's command line (docker.io, docker-ce-cli)");
+    return job_container_check(c, e);
+}
+
+int container_check(const struct daemon *d, struct job_spec *s, uid_t uid, struct err *e)
+{
+    struct job_container *c = &s->container;
     if (uid == 0)
         return err_set(e, -EPERM,
                        "root's jobs run in no container: a job has no root rights over the "
                        "machine, and without them root's podman does not work; submit it as an "
                        "ordinary user");
-    for (size_t i = 0; container_runtimes[i]; i++)
-        if ((!wanted || strcmp(wanted, container_runtimes[i]) == 0) &&
-            is_there(container_runtimes[i]))
-            return 0;
+    bool own = has_own_runtime(c->runtime);
+    if (!c->runtime && !own && d->config.docker && is_there("docker"))
+        c->runtime = text_dup("docker");
+    if (job_container_is_docker(c))
+        return check_docker(d, c, e);
+    if (own)
+        return 0;
     return err_set(e, -ENOTSUP,
                    "no container can be run here: there is no %s on this machine; an administrator "
                    "can install %s",
-                   wanted ? wanted : "podman or apptainer", wanted ? wanted : "one");
+                   c->runtime ? c->runtime : "podman or apptainer",
+                   c->runtime ? c->runtime : "one");
+}
+
+/*
+ * By name where what is kept tells of all it has; a container's /dev is made of
+ * the machine's, so not where the driver stands elsewhere.
+ */
+static void name_devices(const struct daemon *d, struct jobdir_spec *s)
+{
+    const struct place *p = &s->place;
+    if (!d->paths.cdi || !d->cdi_written || strcmp(d->paths.driver_root, "/") != 0)
+        return;
+    for (size_t i = 0; i < p->count; i++)
+        if (!strstr(d->cdi_written, p->items[i].uuid))
+            return; /* it is not written yet */
+    s->docker.cdi =
+        text_fmt("%.*s", (int)(strrchr(d->paths.cdi, '/') - d->paths.cdi), d->paths.cdi);
+    for (size_t i = 0; i < p->count; i++) {
+        auto_free char *name = text_fmt(CDI_KIND "=%s", p->items[i].uuid);
+        strv_add(&s->tasks[p->items[i].task].cdi, name);
+    }
+}
+
+static void bind_docker(const struct daemon *d, struct jobdir_spec *s)
+{
+    if (!job_container_is_docker(&s->job.container) || !d->config.docker)
+        return; /* switched off since: the supervisor says so */
+    s->docker.socket = text_dup(d->config.docker_socket);
+    s->docker.pull = d->config.docker == DOCKER_PULL;
+    name_devices(d, s);
 }
 
 void container_bind(const struct daemon *d, struct jobdir_spec *s)
 {
     struct err e = ERR_INIT;
     AUTO(cdi_facts) struct cdi_facts f = CDI_FACTS_INIT;
+    bind_docker(d, s);
     if (s->job.request.kind == REQUEST_NOTHING)
         return;
     if (cdi_facts_read(d->paths.driver_root, d->driver_version, &f, &e) < 0) {

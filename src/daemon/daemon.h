@@ -34,6 +34,7 @@
  *     bind.c      what a task is told and may open
  *     limits.c    what a task may use beside its card
  *     container.c what a job in a container needs, and the CDI specification
+ *     docker.c    what a dead supervisor left with docker's daemon
  *     accounts.c  who may charge whom
  *     shares.c    the share tree, told
  *     waits.c     what keeps a job out of line
@@ -133,6 +134,13 @@ struct idle_hold {
 };
 
 /* One attempt that is alive: from its place to its end. */
+/* Of the containers that docker's daemon made, after its supervisor died: docker.c. */
+struct docker_clearing {
+    int said;         /* pipe of the process that does it; 0: none */
+    bool done;        /* nothing of them is left, or comes */
+    int64_t again_us; /* CLOCK_BOOTTIME: not tried again before */
+};
+
 struct attempt {
     uint32_t number;
     struct place place;
@@ -162,6 +170,7 @@ struct attempt {
     char *cpus;             /* owned, or NULL */
     char *isolation_why;    /* the same: why its isolation is none */
     sd_event_source *watch; /* inotify on its folder */
+    struct docker_clearing clearing;
     /* Whether what it holds is used: see idle.c. */
     int64_t looked_boot_us;            /* of the snapshot counted last; 0: none */
     int64_t used_boot_us;              /* when a process was last seen on it; 0: never */
@@ -511,10 +520,25 @@ int bind_tasks(struct daemon *d, const struct job *j, struct jobdir_spec *spec, 
 /* Fills the limits of one task of `spec` from its place. */
 void limits_bind(struct daemon *d, struct jobdir_spec *s, uint32_t task, const struct place *p);
 
+/* ---- docker.c ---- */
+/*
+ * Is nothing left of the containers that docker's daemon made for an attempt
+ * whose supervisor died, and nothing on its way? `dir` is its folder. Begins to
+ * remove them if not; to be asked again soon. Jobs without any: true at once.
+ */
+bool docker_cleared(struct job *j, int dir);
+void docker_forget(struct attempt *a);
+
 /* ---- container.c ---- */
-/* Can a container be run at all for this user? -ENOENT, -EPERM with a sentence. */
-int container_check(const struct job_spec *s, uid_t uid, struct err *e);
-/* The driver's files that a container needs; those that cannot be found are left out. */
+/*
+ * Can a container be run at all for this user? -ENOTSUP, -EPERM with a sentence.
+ * Names docker as its runtime where that is allowed and there is no other.
+ */
+int container_check(const struct daemon *d, struct job_spec *s, uid_t uid, struct err *e);
+/*
+ * How docker makes it, and the driver's files that a container needs; those that
+ * cannot be found are left out. Its tasks are bound already.
+ */
 void container_bind(const struct daemon *d, struct jobdir_spec *s);
 /* Removes what an earlier divvyd left: until the cards are known it may be wrong. */
 void cdi_open(struct daemon *d);

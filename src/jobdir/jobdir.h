@@ -59,6 +59,14 @@ struct jobdir_task {
     struct jobdir_device *devices;
     size_t device_count, device_alloc;
     struct jobdir_limits limits;
+    char **cdi; /* names of its cards or slices in the CDI specification; NULL: none is kept */
+};
+
+/* How docker's daemon makes the containers of a job that runs in one. */
+struct jobdir_docker {
+    char *socket; /* of the daemon; NULL: the administrator lets no job have it */
+    bool pull;    /* it may fetch an image that it does not have */
+    char *cdi;    /* folder of the CDI specification that tasks' cdi is of; NULL: none is kept */
 };
 
 struct jobdir_spec {
@@ -80,12 +88,13 @@ struct jobdir_spec {
     char *cgroup_root;      /* see cgroup.h; "" means: no cgroups wanted */
     char *attach_socket;    /* path, or NULL: nobody can attach */
     char **binds;           /* the driver's files for a container, "HOST:CONTAINER" each; or NULL */
-    char *prolog, *epilog;  /* programs of the administrator, see supervise/hook.h; or NULL */
-    int64_t hook_limit_us;  /* how long each of them may take */
-    char *pam;              /* service of the PAM session to open for `user`; NULL: none */
-    bool remove_shm;        /* what it leaves in shared memory, see supervise/leftover.h */
-    bool gate;              /* close NVIDIA majors but for the tasks' devices */
-    bool new_privileges;    /* let setuid programs work inside the job; default no */
+    struct jobdir_docker docker;
+    char *prolog, *epilog; /* programs of the administrator, see supervise/hook.h; or NULL */
+    int64_t hook_limit_us; /* how long each of them may take */
+    char *pam;             /* service of the PAM session to open for `user`; NULL: none */
+    bool remove_shm;       /* what it leaves in shared memory, see supervise/leftover.h */
+    bool gate;             /* close NVIDIA majors but for the tasks' devices */
+    bool new_privileges;   /* let setuid programs work inside the job; default no */
 };
 
 /* A new zeroed task, or device of one, at the end; valid until the next addition. */

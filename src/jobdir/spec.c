@@ -28,6 +28,7 @@ static void task_done(struct jobdir_task *t)
         free(t->devices[i].path);
     free(t->devices);
     strv_free(t->env);
+    strv_free(t->cdi);
     free(t->limits.cpus);
     free(t->limits.mems);
 }
@@ -49,6 +50,8 @@ void jobdir_spec_done(struct jobdir_spec *s)
     free(s->pam);
     free(s->epilog);
     strv_free(s->binds);
+    free(s->docker.socket);
+    free(s->docker.cdi);
     memset(s, 0, sizeof *s);
 }
 
@@ -90,9 +93,20 @@ static json_t *tasks_to_json(const struct jobdir_spec *s)
         json_put(j, "env", json_strv(s->tasks[i].env));
         json_put(j, "devices", devices_to_json(&s->tasks[i]));
         json_put(j, "limits", limits_to_json(&s->tasks[i].limits));
+        if (s->tasks[i].cdi)
+            json_put(j, "cdi", json_strv(s->tasks[i].cdi));
         append(list, j);
     }
     return list;
+}
+
+static json_t *docker_to_json(const struct jobdir_docker *d)
+{
+    json_t *j = json_object();
+    json_put_text(j, "socket", d->socket);
+    json_put_bool(j, "pull", d->pull);
+    json_put_text(j, "cdi", d->cdi);
+    return j;
 }
 
 static json_t *groups_to_json(const struct jobdir_spec *s)
@@ -126,6 +140,8 @@ json_t *jobdir_spec_to_json(const struct jobdir_spec *s)
     json_put_text(j, "attach_socket", s->attach_socket);
     if (s->binds)
         json_put(j, "binds", json_strv(s->binds));
+    if (s->docker.socket)
+        json_put(j, "docker", docker_to_json(&s->docker));
     json_put_text(j, "prolog", s->prolog);
     json_put_text(j, "epilog", s->epilog);
     json_put_i64(j, "hook_limit_us", s->hook_limit_us);
@@ -179,12 +195,23 @@ static int task_from_json(json_t *j, struct jobdir_task *t, struct err *e)
     t->env = fields_strv(&f, "env", FIELD_OPTIONAL, JOB_ARGS_MAX, JOB_ENV_MAX);
     json_t *devices = fields_array(&f, "devices", FIELD_OPTIONAL, JOBDIR_DEVICES_MAX);
     json_t *limits = fields_object(&f, "limits", FIELD_OPTIONAL);
+    t->cdi = fields_strv(&f, "cdi", FIELD_OPTIONAL, JOBDIR_DEVICES_MAX, JOB_ENV_MAX);
     int r = fields_close(&f, FIELDS_OPEN);
     if (r == 0 && limits)
         r = limits_from_json(limits, &t->limits, e);
     for (size_t i = 0; r == 0 && devices && i < json_array_size(devices); i++)
         r = device_from_json(json_array_get(devices, i), jobdir_task_add_device(t), e);
     return r;
+}
+
+static int docker_from_json(json_t *j, struct jobdir_docker *d, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "docker", e);
+    d->socket = text_dup(fields_text(&f, "socket", FIELD_REQUIRED, PATH_BYTES));
+    d->pull = fields_bool(&f, "pull", false);
+    d->cdi = text_dup(fields_text(&f, "cdi", FIELD_OPTIONAL, PATH_BYTES));
+    return fields_close(&f, FIELDS_OPEN);
 }
 
 static int groups_from_json(json_t *list, struct jobdir_spec *s, struct err *e)
@@ -243,7 +270,10 @@ static int read_parts(struct fields *f, struct jobdir_spec *s, struct err *e)
     json_t *job = fields_object(f, "job", FIELD_REQUIRED);
     json_t *place = fields_array(f, "place", FIELD_OPTIONAL, BOARD_UNITS_MAX * REQUEST_TASKS_MAX);
     json_t *tasks = fields_array(f, "tasks", FIELD_REQUIRED, REQUEST_TASKS_MAX);
+    json_t *docker = fields_object(f, "docker", FIELD_OPTIONAL);
     int r = fields_close(f, FIELDS_OPEN);
+    if (r == 0 && docker)
+        r = docker_from_json(docker, &s->docker, e);
     if (r == 0 && groups)
         r = groups_from_json(groups, s, e);
     if (r == 0)

@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "model/job.h"
 
+#define DOCKER "docker"
+
 const char *const container_runtimes[] = { "podman", "apptainer", NULL };
 
 void job_container_done(struct job_container *c)
@@ -36,16 +38,19 @@ static int check_image(const char *image, struct err *e)
 
 static int check_runtime(const char *runtime, struct err *e)
 {
-    if (strcmp(runtime, "docker") == 0)
-        return err_set(e, -ENOTSUP,
-                       "docker's own daemon makes its containers, outside the job: limits, the "
-                       "gate and cancelling would not reach them, and who may ask it is root by "
-                       "another name; podman runs the same images");
     for (size_t i = 0; container_runtimes[i]; i++)
         if (strcmp(runtime, container_runtimes[i]) == 0)
             return 0;
-    return err_set(e, -EINVAL, "'%.32s' is no container runtime here; podman and apptainer are",
+    if (strcmp(runtime, DOCKER) == 0)
+        return 0;
+    return err_set(e, -EINVAL,
+                   "'%.32s' is no container runtime here; podman, apptainer and docker are",
                    runtime);
+}
+
+bool job_container_is_docker(const struct job_container *c)
+{
+    return c->image && text_same(c->runtime, DOCKER);
 }
 
 /* Divvy sets these, or they would take the container out of the job. */
@@ -90,6 +95,52 @@ static int check_args(char *const *args, struct err *e)
     return 0;
 }
 
+/* What root's daemon may be told by somebody who is not root. */
+static int check_docker_arg(const char *arg, struct err *e)
+{
+    static const char *const known[] = { "--entrypoint=",  "--env=",      "--network=none",
+                                         "--network=host", "--read-only", "--shm-size=",
+                                         "--tmpfs=",       "--volume=",   "--workdir=" };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t len = strlen(known[i]);
+        bool whole = known[i][len - 1] != '=';
+        if (strncmp(arg, known[i], len) == 0 && (!whole || !arg[len]))
+            return 0;
+    }
+    return err_set(
+        e, -EINVAL,
+        "%.64s is not for a job to say where docker's own daemon makes the container, as "
+        "root; it takes --volume=, --tmpfs=, --env=, --workdir=, --entrypoint=, "
+        "--shm-size=, --read-only, --network=none and --network=host",
+        arg);
+}
+
+/* "/data:/data" or "/data:/data:ro": a name alone would be a volume of the daemon's. */
+static int check_docker_volume(const char *volume, struct err *e)
+{
+    const char *to = strchr(volume, ':');
+    const char *how = to ? strchr(to + 1, ':') : NULL;
+    if (volume[0] == '/' && to && to[1] == '/' && !strpbrk(volume, ",\"") &&
+        (!how || strcmp(how, ":ro") == 0 || strcmp(how, ":rw") == 0))
+        return 0;
+    return err_set(e, -EINVAL,
+                   "--volume=%.128s: docker takes /FROM:/TO, with :ro behind it for reading alone, "
+                   "and neither a comma nor a quote in it",
+                   volume);
+}
+
+static int check_docker(char *const *args, struct err *e)
+{
+    static const char volume[] = "--volume=";
+    int r = 0;
+    for (size_t i = 0; r == 0 && args && args[i]; i++) {
+        r = check_docker_arg(args[i], e);
+        if (r == 0 && text_starts(args[i], volume))
+            r = check_docker_volume(args[i] + strlen(volume), e);
+    }
+    return r;
+}
+
 static bool is_variable(const char *s)
 {
     if (!isalpha((unsigned char)s[0]) && s[0] != '_')
@@ -124,5 +175,7 @@ int job_container_check(const struct job_container *c, struct err *e)
         r = check_runtime(c->runtime, e);
     if (r == 0)
         r = check_args(c->args, e);
+    if (r == 0 && job_container_is_docker(c))
+        r = check_docker(c->args, e);
     return r < 0 ? r : check_env(c->env, e);
 }

@@ -20,17 +20,21 @@
 /* Strings are owned; image NULL: the job runs on the host itself. */
 struct job_container {
     char *image;   /* as the runtime takes it: a name, or a file */
-    char *runtime; /* "podman" or "apptainer"; NULL: the first that is there */
+    char *runtime; /* "podman", "apptainer" or "docker"; NULL: the first that is there */
     char **args;   /* more words for the runtime, each an option; or NULL */
     char **env;    /* names of the job's variables that go in, beside the task's; or NULL */
 };
 
 void job_container_done(struct job_container *c);
 
-/* -EINVAL with a sentence; -ENOTSUP for docker, with the reason. */
+/*
+ * -EINVAL with a sentence. docker makes its containers as root: of its options
+ * only those that lead to nothing that their user could not reach are taken.
+ */
 int job_container_check(const struct job_container *c, struct err *e);
+bool job_container_is_docker(const struct job_container *c);
 
-/* The runtimes that Divvy knows, in the order in which it looks for them; ends with NULL. */
+/* The runtimes that a user starts himself, in the order of preference; ends with NULL. docker comes after them. */
 extern const char *const container_runtimes[];
 
 #endif

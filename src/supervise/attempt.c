@@ -20,6 +20,7 @@
 
 #define HANGUP_GRACE_US (2 * CLOCK_SECOND)
 #define KILL_AGAIN_US (CLOCK_SECOND / 10)
+#define CLIENT_QUIT_US (5 * CLOCK_SECOND)
 #define OOM_LOOK_US (CLOCK_SECOND / 100) /* between the kernel's word and its deed */
 #define CANNOT_KILL_US CLOCK_MINUTE
 #define WRITE_AGAIN_S 1
@@ -109,6 +110,22 @@ static void give_notice(struct attempt *a, int64_t now_us)
     a->next_us = grace_ends(a, now_us);
 }
 
+/*
+ * docker's clients are beside the tree. One that has nothing running yet would
+ * go on to start it, one whose container was killed long ago hangs. What the
+ * daemon makes of it all the same is removed by container_clear.
+ */
+static void end_clients(struct attempt *a, int sig, int64_t now_us)
+{
+    bool unborn = sig == SIGTERM && !tree_populated(&a->tree);
+    bool late = a->killed_us && now_us - a->killed_us >= CLIENT_QUIT_US;
+    if (!job_container_is_docker(&a->spec->job.container) || !(unborn || late))
+        return;
+    for (size_t i = 0; i < a->spec->task_count; i++)
+        if (a->tasks[i].running)
+            (void)kill(a->tasks[i].process.pid, SIGKILL); /* it may have ended */
+}
+
 static void send_next(struct attempt *a, int64_t now_us)
 {
     int sig = a->next_signal;
@@ -117,6 +134,7 @@ static void send_next(struct attempt *a, int64_t now_us)
         return;
     }
     a->in_grace = false;
+    end_clients(a, sig, now_us);
     tree_signal(&a->tree, sig);
     if (sig != SIGKILL)
         tree_signal(&a->tree, SIGCONT); /* what is stopped could not hear it */
@@ -209,8 +227,11 @@ static void look_for_oom(struct attempt *a)
     for (unsigned i = 0; i < a->spec->task_count; i++) {
         struct job_exit ignored;
         bool used = a->tasks[i].running || a->spec->job.srun_tasks;
-        if (used && tree_usage(&a->tree, i, &ignored) > 0)
-            tree_kill_task(&a->tree, i);
+        uint64_t kills = used ? tree_usage(&a->tree, i, &ignored) : 0;
+        if (!kills)
+            continue;
+        a->tasks[i].oom_kills = kills; /* docker's daemon removes the cgroup that counted them */
+        tree_kill_task(&a->tree, i);
     }
 }
 
@@ -278,6 +299,8 @@ static void task_ended(struct attempt *a, unsigned i, int status, const struct r
     t->exit.ended_wall_us = now.wall_us;
     t->exit.cpu_us = used_us(used);
     uint64_t oom_kills = tree_usage(&a->tree, i, &t->exit);
+    if (oom_kills < t->oom_kills)
+        oom_kills = t->oom_kills;
     if (!payload_report(&t->process, &t->exit))
         verdict_task(status, oom_kills, a->stop, &t->exit);
     if (verdict_failed(&t->exit) && a->first_failed < 0)
@@ -337,9 +360,11 @@ void attempt_release(struct attempt *a)
 static int spawn_tasks(struct attempt *a, struct err *e)
 {
     for (unsigned i = 0; i < own_tasks(a->spec); i++) {
-        struct payload p = {
-            .spec = a->spec, .task = i, .session = &a->session, .cgroup = &a->tree.cgroup
-        };
+        struct payload p = { .spec = a->spec,
+                             .task = i,
+                             .session = &a->session,
+                             .cgroup = &a->tree.cgroup,
+                             .dir = a->dir };
         struct attempt_task *t = &a->tasks[i];
         int r = payload_spawn(&p, &t->process, e);
         if (r < 0)

@@ -29,6 +29,7 @@ struct attempt_task {
     struct payload_process process;
     bool running;
     struct job_exit exit;
+    uint64_t oom_kills; /* the most that were seen */
 };
 
 struct attempt {

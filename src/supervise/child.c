@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "supervise/container.h"
+#include "supervise/docker.h"
 
 static _Noreturn void give_up(const struct child *c, int value, const char *text)
 {
@@ -199,9 +200,52 @@ static int use_file(const struct child *c, struct err *e)
     return r < 0 ? r : use(in, out, job->error ? error : out, e);
 }
 
+/* For a while, to open the user's files with his rights; `real` stays root. */
+static int act_as_user(const struct jobdir_spec *s, struct err *e)
+{
+    int r = set_groups(s, e);
+    if (r == 0 && (setegid(s->gid) < 0 || seteuid(s->uid) < 0))
+        r = err_sys(e, "cannot act as uid %u", (unsigned)s->uid);
+    return r;
+}
+
+static int act_as_root(struct err *e)
+{
+    if (seteuid(0) < 0 || setegid(0) < 0 || setgroups(0, NULL) < 0)
+        return err_sys(e, "cannot act as root again");
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0,
+                0); /* after the last change of ids, which clears it */
+    return 0;
+}
+
+/* docker's client asks for a container as root; files and folders are the user's to open. */
+static int prepare_client(const struct child *c, struct err *e)
+{
+    const struct jobdir_spec *s = c->spec;
+    reset_signals();
+    (void)setsid(); /* as below */
+    (void)umask(022);
+    int r = act_as_user(s, e);
+    if (r == 0)
+        r = enter_folder(s, e);
+    if (r == 0)
+        r = docker_reachable(c->reach, e);
+    if (r == 0 && !s->job.attached)
+        r = use_file(c, e);
+    if (r == 0)
+        r = act_as_root(e);
+    if (r == 0)
+        r = shut_doors(c, e);
+    if (r == 0 && chdir("/") < 0)
+        r = err_sys(e, "cannot enter /");
+    return r;
+}
+
 static int prepare(const struct child *c, struct err *e)
 {
     const struct jobdir_spec *s = c->spec;
+    if (c->client)
+        return prepare_client(c, e);
     int r = enter_cgroups(c, e);
     if (r < 0)
         return r;

@@ -16,8 +16,10 @@ struct child {
     unsigned task;
     const struct session *session; /* NULL: none */
     char **env;
-    int script;       /* memory file to exec instead of argv[0]; -1: none */
+    int script;       /* memory file to exec instead of argv[0], or for the words; -1: none */
     char **words;     /* of a container's runtime, whose path is the first; NULL: job.argv */
+    bool client;      /* root runs the words, beside the job, for its user: docker.h */
+    char **reach;     /* what the user has to be able to reach then */
     int go, told;     /* the child's ends */
     const int *procs; /* cgroup.procs files to write "0" to */
     int procs_count;

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "supervise/docker.h"
 #include "supervise/payload.h"
 
 #define INIT_PROGRAM "/usr/libexec/podman/catatonit"
@@ -52,6 +53,10 @@ int container_find(const struct job_container *c, struct container_host *ret, st
         if (c->runtime && strcmp(c->runtime, container_runtimes[i]) != 0)
             continue;
         h.runtime = container_runtimes[i];
+        h.program = file_find_program(own_path(), h.runtime);
+    }
+    if (job_container_is_docker(c)) {
+        h.runtime = "docker";
         h.program = file_find_program(own_path(), h.runtime);
     }
     if (!h.program && c->runtime)
@@ -102,8 +107,7 @@ static int check_colon(const char *path, const char *what, struct err *e)
                    what, path);
 }
 
-/* "/dev/nvidia0", wherever the driver's root stands. */
-static const char *below_root(const char *driver_root, const char *path)
+const char *container_below_root(const char *driver_root, const char *path)
 {
     size_t len = strcmp(driver_root, "/") == 0 ? 0 : strlen(driver_root);
     return strncmp(path, driver_root, len) == 0 && path[len] == '/' ? path + len : path;
@@ -117,7 +121,7 @@ static int add_devices(const struct jobdir_spec *s, unsigned task, char ***words
         int r = check_colon(path, "the device node", e);
         if (r < 0)
             return r;
-        add(words, text_fmt("--device=%s:%s:rw", path, below_root(s->driver_root, path)));
+        add(words, text_fmt("--device=%s:%s:rw", path, container_below_root(s->driver_root, path)));
     }
     for (char **b = t->device_count ? s->binds : NULL; b && *b; b++)
         add(words, text_fmt("--volume=%s:ro", *b));
@@ -136,13 +140,8 @@ static int add_folder(const struct jobdir_spec *s, char ***words, struct err *e)
     return 0;
 }
 
-/*
- * Calls for every variable that goes in, each once. The values stay in the
- * runtime's own environment: a command line is for everybody to read.
- */
-typedef void (*name_fn)(void *user, const char *name, size_t len);
-
-static void each_name(const struct jobdir_spec *s, unsigned task, name_fn each, void *user)
+void container_each_name(const struct jobdir_spec *s, unsigned task, container_name_fn each,
+                         void *user)
 {
     static const char *const marks[] = { "DIVVY_ATTEMPT", "DIVVY_ROOT" };
     char *const *env = s->tasks[task].env;
@@ -204,7 +203,7 @@ static int podman_words(const struct jobdir_spec *s, unsigned task, const struct
     int r = add_folder(s, words, e);
     if (r == 0)
         r = add_devices(s, task, words, e);
-    each_name(s, task, add_env_word, words);
+    container_each_name(s, task, add_env_word, words);
     /* The devices are there already; NVIDIA's older hook is not to look for them. */
     strv_add(words, "--env=NVIDIA_VISIBLE_DEVICES=void");
     return r;
@@ -322,7 +321,7 @@ char **container_environment(char **take_env, const struct jobdir_spec *s, unsig
     if (!value_of(env, "PATH", 4)) /* its helpers (newuidmap, conmon) are looked for there */
         strv_add(&env, "PATH=" USUAL_PATH);
     if (strcmp(h->runtime, "apptainer") == 0)
-        each_name(s, task, add_prefixed, &env);
+        container_each_name(s, task, add_prefixed, &env);
     return env;
 }
 
@@ -403,6 +402,11 @@ void container_clear(const struct jobdir_spec *s, const struct tree *t)
     AUTO(container_host) struct container_host h = CONTAINER_HOST_INIT;
     if (container_find(&s->job.container, &h, &e) < 0)
         return; /* then none was started */
+    if (job_container_is_docker(&s->job.container)) {
+        (void)docker_clear(s, h.program); /* it has logged what stays */
+        empty(t);
+        return;
+    }
     for (unsigned i = 0; i < s->task_count; i++) {
         int r = -EAGAIN;
         for (int k = 0; r == -EAGAIN && k < CLEAR_TRIES; k++)

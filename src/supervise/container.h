@@ -10,6 +10,8 @@
  * directory is mounted under its own name; of the devices the container has
  * the granted ones alone.
  *
+ * docker's containers are made by its daemon, not by the user: see docker.h.
+ *
  * A container is also a record in the user's storage, which outlives processes
  * that were killed: container_clear removes it when nothing of the job lives.
  *
@@ -29,7 +31,7 @@
 
 /* What there is on this machine to start one with. */
 struct container_host {
-    const char *runtime; /* "podman" or "apptainer" */
+    const char *runtime; /* "podman", "apptainer" or "docker" */
     char *program;       /* its path */
     char *oci;           /* podman: what it is to start containers with; NULL: its own choice */
     bool unified;        /* cgroup v2 alone */
@@ -49,7 +51,18 @@ void container_host_done(struct container_host *h);
 int container_find(const struct job_container *c, struct container_host *ret, struct err *e);
 
 /*
- * The command line of a task. Pure. -EINVAL: something has a name that the
+ * Calls for every variable that goes in, each once. The values stay off the
+ * command line, which is for everybody to read.
+ */
+typedef void (*container_name_fn)(void *user, const char *name, size_t len);
+void container_each_name(const struct jobdir_spec *s, unsigned task, container_name_fn each,
+                         void *user);
+
+/* "/dev/nvidia0", wherever the driver's root stands. */
+const char *container_below_root(const char *driver_root, const char *path);
+
+/*
+ * The command line of a task, not docker's. Pure. -EINVAL: something has a name that the
  * runtime cannot take. *ret is strv_free's.
  */
 int container_run_words(const struct jobdir_spec *s, unsigned task, const struct container_host *h,
@@ -63,7 +76,7 @@ int container_run_words(const struct jobdir_spec *s, unsigned task, const struct
 char **container_inside_words(const struct jobdir_spec *s, unsigned task,
                               const struct container_host *h);
 
-/* The command line that removes what is left of it; NULL: nothing ever is. Pure. */
+/* The command line that removes what is left of it, not docker's; NULL: nothing ever is. Pure. */
 char **container_clear_words(const struct jobdir_spec *s, unsigned task,
                              const struct container_host *h);
 
@@ -72,9 +85,9 @@ char **container_environment(char **take_env, const struct jobdir_spec *s, unsig
                              const struct container_host *h);
 
 /*
- * Removes what is left of all tasks, as the user, in their cgroups, and kills
- * whatever that left. Blocks for
- * 20 s at most, with SIGCHLD blocked; what could not be removed is logged.
+ * Removes what is left of all tasks, as the user in their cgroups (docker's: as
+ * root), and kills whatever that left. Blocks for 20 s at most, with SIGCHLD
+ * blocked; what could not be removed is logged.
  */
 void container_clear(const struct jobdir_spec *s, const struct tree *t);
 

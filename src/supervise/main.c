@@ -4,6 +4,9 @@
  * DIR is the attempt's folder (jobdir.h). Started by divvyd, or by the service
  * manager; never by hand. `--launcher JOBS`: launcher.h. Ends with 0 when `exit` was written, 3 when another
  * supervisor has, or had, this attempt, 1 for any other failure.
+ *
+ * `--clear DIR`: removes the containers that docker's daemon made for an attempt
+ * whose supervisor died. Says "cleared" when nothing of them is left, or comes.
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -18,6 +21,8 @@
 #include "base/killpoint.h"
 #include "base/log.h"
 #include "supervise/attempt.h"
+#include "supervise/container.h"
+#include "supervise/docker.h"
 #include "supervise/launcher.h"
 
 #define EXIT_TAKEN 3
@@ -129,6 +134,23 @@ static int launch(char **argv)
     return r > 0 ? run(jobs, name) : r < 0;
 }
 
+/* Without the folder's words, or docker's, there is nobody who could be asked. */
+static int clear(const char *path)
+{
+    struct err e = ERR_INIT;
+    AUTO(jobdir_spec) struct jobdir_spec spec = { .job_id = 0 };
+    AUTO(container_host) struct container_host h = CONTAINER_HOST_INIT;
+    auto_close int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int r = dir < 0 ? err_sys(&e, "cannot open %s", path) : jobdir_read_spec(dir, &spec, &e);
+    if (r == 0)
+        r = container_find(&spec.job.container, &h, &e);
+    if (r < 0)
+        log_line(LOG_ERROR, "%s", e.text);
+    else if (docker_clear(&spec, h.program) < 0)
+        return 1;
+    return printf("cleared\n") < 0;
+}
+
 int main(int argc, char **argv)
 {
     log_init("divvy-supervise", LOG_NOTE);
@@ -136,6 +158,8 @@ int main(int argc, char **argv)
         return fputs(usage, stdout) < 0;
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return printf("divvy-supervise %s\n", DIVVY_VERSION) < 0;
+    if (argc == 3 && strcmp(argv[1], "--clear") == 0)
+        return clear(argv[2]);
     bool launcher = argc == 3 && strcmp(argv[1], "--launcher") == 0;
     if (!launcher && (argc != 2 || argv[1][0] == '-')) {
         (void)fputs(usage, stderr); /* nowhere else to say it */

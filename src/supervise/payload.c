@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "supervise/child.h"
 #include "supervise/container.h"
+#include "supervise/docker.h"
 
 /* As fork, with the child born in the cgroup. -ENOSYS and others: the kernel cannot. */
 static pid_t fork_into(int cgroup)
@@ -33,23 +34,29 @@ static pid_t fork_plain(void)
     return pid < 0 ? -errno : pid;
 }
 
-/* Scripts come as text; a sealed memory file gives the kernel something to exec. */
-static int script_file(const struct job_spec *job, int *ret_fd, struct err *e)
+static int memory_file(const char *name, const char *text, mode_t mode, int *ret_fd, struct err *e)
 {
-    if (!job->script)
-        return 0;
-    int fd = memfd_create("divvy-script", MFD_ALLOW_SEALING);
+    int fd = memfd_create(name, MFD_ALLOW_SEALING);
     if (fd < 0)
-        return err_sys(e, "cannot make a file of the script");
-    int r = file_write_all(fd, job->script, strlen(job->script), e);
-    if (r == 0 && fchmod(fd, 0555) < 0)
-        r = err_sys(e, "cannot make the script executable");
+        return err_sys(e, "cannot make a file in memory");
+    int r = file_write_all(fd, text, strlen(text), e);
+    if (r == 0 && fchmod(fd, mode) < 0)
+        r = err_sys(e, "cannot set the mode of a file in memory");
     if (r < 0) {
         (void)close(fd); /* only memory */
         return r;
     }
     *ret_fd = fd;
     return 0;
+}
+
+/* Scripts come as text; a memory file gives the kernel something to exec. */
+static int script_file(const struct job_spec *job, int *ret_fd, struct err *e)
+{
+    if (!job->script || job_container_is_docker(&job->container))
+        return 0;
+    int r = memory_file("divvy-script", job->script, 0555, ret_fd, e);
+    return r < 0 ? err_wrap(e, r, "the script") : 0;
 }
 
 static bool names(const char *entry, const char *other)
@@ -104,6 +111,8 @@ struct plan {
     int go[2], told[2];
     char **env;
     char **words; /* of a container's runtime; NULL: none */
+    bool client;  /* they are docker's, for root to run beside the job */
+    char **reach; /* what they have mounted and the user has to reach */
 };
 
 _Static_assert(CHILD_PROCS_MAX >= CGROUP_HIERARCHIES, "a child keeps one descriptor of each");
@@ -112,7 +121,7 @@ static pid_t start_child(const struct plan *plan, bool into, struct err *e)
 {
     int procs[CGROUP_HIERARCHIES];
     int count = 0;
-    if (plan->p->cgroup->kind != CGROUP_NONE)
+    if (plan->p->cgroup->kind != CGROUP_NONE && !plan->client)
         count = cgroup_procs_fds(plan->p->cgroup, plan->p->task, !into, procs, e);
     if (count < 0)
         return count;
@@ -124,6 +133,8 @@ static pid_t start_child(const struct plan *plan, bool into, struct err *e)
                                .env = plan->env,
                                .script = plan->script,
                                .words = plan->words,
+                               .client = plan->client,
+                               .reach = plan->reach,
                                .go = plan->go[1],
                                .told = plan->told[1],
                                .procs = procs,
@@ -180,6 +191,57 @@ static int spawn(struct plan *plan, struct payload_process *ret, struct err *e)
     return try_spawn(plan, false, ret, e);
 }
 
+/* A file that docker's daemon can mount: the job folder is root's alone. */
+static int docker_script(const struct payload *p, struct docker_host *d, struct err *e)
+{
+    const char *script = p->spec->job.script;
+    auto_free char *link = text_fmt("/proc/self/fd/%d", p->dir);
+    auto_free char *folder = NULL;
+    if (!script)
+        return 0;
+    int r = file_replace(p->dir, "script", script, strlen(script), 0555, e);
+    if (r < 0)
+        return r;
+    folder = realpath(link, NULL);
+    if (!folder)
+        return err_sys(e, "cannot find the job folder");
+    d->script = text_fmt("%s/script", folder);
+    return 0;
+}
+
+/* Its variables go in by a file: the client's own environment is nothing of the user's. */
+static int take_variables(struct plan *plan, int *ret_fd, struct err *e)
+{
+    const struct payload *p = plan->p;
+    AUTO(text) struct text text = TEXT_INIT;
+    int r = docker_env_file(p->spec, p->task, plan->env, &text, e);
+    if (r == 0)
+        r = memory_file("divvy-env", text.buf ? text.buf : "", 0400, ret_fd, e);
+    strv_free(plan->env);
+    plan->env = docker_environment(p->spec);
+    return r;
+}
+
+static int take_docker(struct plan *plan, int *ret_fd, struct err *e)
+{
+    const struct payload *p = plan->p;
+    AUTO(container_host) struct container_host h = CONTAINER_HOST_INIT;
+    AUTO(docker_host) struct docker_host d = DOCKER_HOST_INIT;
+    plan->client = true;
+    int r = container_find(&p->spec->job.container, &h, e);
+    if (r == 0 && p->inside) {
+        plan->words = docker_inside_words(p->spec, p->task, h.program);
+    } else if (r == 0) {
+        r = docker_look(p->spec, p->cgroup, p->task, &d, e);
+        if (r == 0)
+            r = docker_script(p, &d, e);
+        if (r == 0)
+            r = docker_run_words(p->spec, p->task, &d, h.program, &plan->words, e);
+        plan->reach = take_ptr(d.reach);
+    }
+    return r < 0 ? r : take_variables(plan, ret_fd, e);
+}
+
 /* Words and environment of the container's runtime, where there is one. */
 static int take_runtime(struct plan *plan, struct err *e)
 {
@@ -211,18 +273,25 @@ int payload_spawn(const struct payload *p, struct payload_process *ret, struct e
     int r = script_file(&p->spec->job, &script, e);
     if (r < 0)
         return r;
-    if (p->cgroup->kind != CGROUP_NONE && cgroup_task_fd(p->cgroup, p->task, &into, NULL) < 0)
+    if (p->cgroup->kind != CGROUP_NONE && !job_container_is_docker(&p->spec->job.container) &&
+        cgroup_task_fd(p->cgroup, p->task, &into, NULL) < 0)
         into = -1;
     struct plan plan = {
         .p = p, .into = into, .script = script, .env = payload_environment(p->spec, p->task)
     };
     if (p->session)
         session_add_env(p->session, &plan.env);
-    r = take_runtime(&plan, e);
+    if (job_container_is_docker(&p->spec->job.container)) {
+        r = take_docker(&plan, &script, e);
+        plan.script = script;
+    } else {
+        r = take_runtime(&plan, e);
+    }
     if (r == 0)
         r = spawn(&plan, ret, e);
     strv_free(plan.env);
     strv_free(plan.words);
+    strv_free(plan.reach);
     return r;
 }
 

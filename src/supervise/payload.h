@@ -29,6 +29,7 @@ struct payload {
     unsigned task;
     const struct session *session; /* NULL: none */
     const struct cgroup *cgroup;   /* kind CGROUP_NONE: none to enter */
+    int dir;                       /* the job folder, for a script that docker's daemon mounts */
     /* Of a job in a container: */
     bool inside;                          /* the command goes into the one that runs */
     const struct container_host *runtime; /* run the spec's argv itself, as this runtime is run */

@@ -88,6 +88,7 @@ static int open_cgroup(const struct jobdir_spec *s, struct tree *t, struct err *
     cgroup_host_detect(NULL, NULL, &host);
     auto_free char *name = text_fmt("%" PRIu64 ".%" PRIu32, s->job_id, s->attempt);
     int r = cgroup_create(&host, s->cgroup_root, name, (unsigned)s->task_count, &t->cgroup, e);
+    t->cgroup.alike = job_container_is_docker(&s->job.container);
     if (r == 0 && cgroup_events_fd(&t->cgroup, &t->events, NULL) < 0)
         t->events = -1;
     return r;
@@ -153,10 +154,19 @@ uint64_t tree_usage(const struct tree *t, unsigned task, struct job_exit *ret)
     return u.oom_kills;
 }
 
+static void remove_others(const struct cgroup *c)
+{
+    AUTO(cgroup_host) struct cgroup_host host;
+    cgroup_host_detect(NULL, NULL, &host);
+    cgroup_remove_others(&host, c);
+}
+
 void tree_close(struct tree *t)
 {
     if (t->cgroup.kind != CGROUP_NONE)
         (void)cgroup_remove(&t->cgroup, NULL); /* the daemon removes what is still busy */
+    if (t->cgroup.alike)
+        remove_others(&t->cgroup);
     if (t->events >= 0)
         (void)close(t->events); /* read only */
     if (t->oom >= 0)

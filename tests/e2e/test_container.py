@@ -295,8 +295,9 @@ def test_without_a_runtime_it_is_refused_at_once(box, stand_in):
 
 @pytest.mark.parametrize("words, sentence", [
     (["--container", "-v"], "'-v' is no image"),
-    (["--container", "debian", "--container-runtime", "docker"], "docker's own daemon"),
-    (["--container", "debian", "--container-runtime", "lxc"], "podman and apptainer are"),
+    (["--container", "debian", "--container-runtime", "lxc"], "podman, apptainer and docker are"),
+    (["--container", "debian", "--container-runtime", "docker", "--container-arg=--privileged"],
+     "not for a job to say where docker's own daemon"),
     (["--container", "debian", "--container-arg", "data"], "is no option of the container's"),
     (["--container", "debian", "--container-arg=--cgroup-parent=/"], "is not for a job to say"),
     (["--container", "debian", "--container-arg=-itd"], "is not for a job to say"),

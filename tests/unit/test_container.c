@@ -47,15 +47,46 @@ static void images_are_checked(void **state)
     check(&c, -EINVAL, "need an image");
 }
 
-static void docker_is_refused_with_the_reason(void **state)
+static void runtimes_are_those_that_divvy_knows(void **state)
 {
     (void)state; /* none is needed */
-    struct job_container c = { .image = (char *)"debian", .runtime = (char *)"docker" };
-    check(&c, -ENOTSUP, "outside the job");
-    c.runtime = (char *)"lxc";
-    check(&c, -EINVAL, "podman and apptainer");
+    struct job_container c = { .image = (char *)"debian", .runtime = (char *)"lxc" };
+    check(&c, -EINVAL, "podman, apptainer and docker");
     c.runtime = (char *)"apptainer";
     check(&c, 0, NULL);
+    assert_false(job_container_is_docker(&c));
+    c.runtime = (char *)"docker";
+    check(&c, 0, NULL);
+    assert_true(job_container_is_docker(&c));
+}
+
+static void roots_daemon_takes_few_words(void **state)
+{
+    (void)state; /* none is needed */
+    static const char *const out[] = { "--privileged",    "--cap-add=ALL",  "--device=/dev/kvm",
+                                       "--pid=host",      "--user=0",       "--network=x",
+                                       "--mount=type=x",  "-v=/:/h",        "--read-only=false",
+                                       "--networks=none", "--security-opt=" };
+    static const char *const fine[] = { "--volume=/data:/data:ro", "--entrypoint=/bin/sh",
+                                        "--read-only", "--network=none", "--env=A=b" };
+    static const char *const volumes[] = { "--volume=data:/data", "--volume=/a", "--volume=/a:b",
+                                           "--volume=/a,readonly=0:/b", "--volume=/a:/b:shared" };
+    char *args[] = { NULL, NULL };
+    struct job_container c = { .image = (char *)"debian",
+                               .runtime = (char *)"docker",
+                               .args = args };
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++) {
+        args[0] = (char *)out[i];
+        check(&c, -EINVAL, "not for a job to say");
+    }
+    for (size_t i = 0; i < sizeof volumes / sizeof *volumes; i++) {
+        args[0] = (char *)volumes[i];
+        check(&c, -EINVAL, "docker takes /FROM:/TO");
+    }
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        args[0] = (char *)fine[i];
+        check(&c, 0, NULL);
+    }
 }
 
 static void no_argument_leads_out_of_the_job(void **state)
@@ -314,7 +345,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(images_are_checked),
-        cmocka_unit_test(docker_is_refused_with_the_reason),
+        cmocka_unit_test(runtimes_are_those_that_divvy_knows),
+        cmocka_unit_test(roots_daemon_takes_few_words),
         cmocka_unit_test(no_argument_leads_out_of_the_job),
         cmocka_unit_test(names_of_variables_are_checked),
         cmocka_unit_test(a_container_comes_back_from_json),

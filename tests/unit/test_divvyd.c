@@ -37,6 +37,8 @@ static void nothing_written_means_the_defaults(void **state)
     assert_int_equal(c.log_level, LOG_NOTE);
     assert_string_equal(c.operators, "divvy");
     assert_string_equal(c.cdi, "off");
+    assert_int_equal(c.docker, DOCKER_OFF);
+    assert_string_equal(c.docker_socket, "/run/docker.sock");
     assert_null(c.driver_root);
     assert_int_equal(c.account_count, 0);
     divvyd_config_done(&c);
@@ -48,6 +50,8 @@ static void what_is_written_is_taken(void **state)
     struct divvyd_config c;
     assert_int_equal(parse("driver_root: /run/divvy-sim/root\n"
                            "cdi: /etc/cdi/divvy.json\n"
+                           "docker: pull\n"
+                           "docker_socket: /srv/docker.sock\n"
                            "nvml: /usr/lib/libnvidia-ml.so.1\n"
                            "isolation: require\n"
                            "between_owners: {settings: keep, shared_memory: remove}\n"
@@ -74,6 +78,8 @@ static void what_is_written_is_taken(void **state)
                      0);
     assert_string_equal(c.driver_root, "/run/divvy-sim/root");
     assert_string_equal(c.cdi, "/etc/cdi/divvy.json");
+    assert_int_equal(c.docker, DOCKER_PULL);
+    assert_string_equal(c.docker_socket, "/srv/docker.sock");
     assert_int_equal(c.isolation, GATE_REQUIRE);
     assert_int_equal(c.task_limits.memory, TASK_LIMIT_SHARE);
     assert_int_equal(c.task_limits.cpu, TASK_LIMIT_AUTO);
