@@ -101,6 +101,17 @@ def test_killed_between_any_two_steps(killing):
     assert killing.died == set(POINTS) - {"APPLY_ASIDE"}
 
 
+def test_killed_and_started_anew(killing):
+    """The machine reboots before it is run again: what was begun is no fault of a card's then."""
+    def check(where):
+        killing.box.machine.sim("reboot")
+        done = killing.run(*killing.words)
+        assert done.returncode == 0 and "not as it was" not in done.stderr, f"{where}: {done.stderr}"
+        assert sorted(killing.slices()) == PLACES and not killing.journal(), where
+
+    killing.everywhere([], check, every=2)
+
+
 def test_killed_around_a_reset(killing):
     def check(where):
         done = killing.run(*killing.words)
