@@ -36,32 +36,50 @@ void occupancy_add_units(struct occupancy *o, uint32_t start, uint32_t units)
     o->units |= ((UINT32_C(1) << units) - 1) << start;
 }
 
-static bool within(uint32_t used, uint32_t more, uint32_t limit)
+/* What is left of each sum; UINT32_MAX where the board tells no limit. */
+struct left {
+    uint32_t slices, decoders, encoders, jpegs, ofas;
+};
+
+static uint32_t rest(uint32_t used, uint32_t limit)
 {
-    return !limit || !more || used + more <= limit;
+    if (!limit)
+        return UINT32_MAX;
+    return used < limit ? limit - used : 0;
 }
 
-static bool sums_fit(const struct occupancy *o, const struct board *b, const struct profile *p)
+static struct left sums_left(const struct occupancy *o, const struct board *b)
 {
-    return within(o->slices, p->slices, b->slices) &&
-           within(o->decoders, p->decoders, b->decoders) &&
-           within(o->encoders, p->encoders, b->encoders) && within(o->jpegs, p->jpegs, b->jpegs) &&
-           within(o->ofas, p->ofas, b->ofas) && within(o->instances[p - b->profiles], 1, p->max);
+    return (struct left){ .slices = rest(o->slices, b->slices),
+                          .decoders = rest(o->decoders, b->decoders),
+                          .encoders = rest(o->encoders, b->encoders),
+                          .jpegs = rest(o->jpegs, b->jpegs),
+                          .ofas = rest(o->ofas, b->ofas) };
+}
+
+static bool sums_fit(const struct left *left, const struct occupancy *o, const struct board *b,
+                     const struct profile *p)
+{
+    return p->slices <= left->slices && p->decoders <= left->decoders &&
+           p->encoders <= left->encoders && p->jpegs <= left->jpegs && p->ofas <= left->ofas &&
+           (!p->max || o->instances[p - b->profiles] < p->max);
 }
 
 bool occupancy_fits(const struct occupancy *o, const struct board *b, const struct profile *p,
                     uint32_t start)
 {
+    struct left left = sums_left(o, b);
     return profile_starts_at(p, start) && !(o->units & occupancy_mask(p, start)) &&
-           sums_fit(o, b, p);
+           sums_fit(&left, o, b, p);
 }
 
 uint32_t occupancy_room(const struct occupancy *o, const struct board *b)
 {
+    struct left left = sums_left(o, b);
     uint32_t room = 0;
     for (uint32_t i = 0; i < b->profile_count; i++) {
         const struct profile *p = &b->profiles[i];
-        if (!sums_fit(o, b, p))
+        if (!sums_fit(&left, o, b, p))
             continue;
         uint32_t run = occupancy_mask(p, 0);
         for (uint32_t k = 0; k < p->start_count; k++)
@@ -70,9 +88,9 @@ uint32_t occupancy_room(const struct occupancy *o, const struct board *b)
     return room;
 }
 
-#define SLICES_MAX 16u
+#define SLICES 8u /* compute slices that are told apart */
 
-/* Every place that is free, by where it begins. */
+/* Every place that is free and needs 1 to 8 compute slices, by where it begins. */
 struct places {
     uint32_t counts[BOARD_UNITS_MAX];
     struct {
@@ -82,10 +100,9 @@ struct places {
 
 static void add_place(struct places *f, const struct profile *p, uint32_t start)
 {
+    if (!p->slices || p->slices > SLICES)
+        return; /* no board has such a profile */
     uint32_t n = f->counts[start];
-    for (uint32_t i = 0; i < n; i++)
-        if (f->lists[start][i].units == p->units && f->lists[start][i].slices == p->slices)
-            return; /* "+me" and the like: the same as without */
     f->lists[start][n].units = (uint8_t)p->units;
     f->lists[start][n].slices = (uint8_t)p->slices;
     f->counts[start]++;
@@ -94,11 +111,12 @@ static void add_place(struct places *f, const struct profile *p, uint32_t start)
 /* Returns what they are worth, summed over the profiles, and lists them. */
 static uint32_t list_places(const struct occupancy *o, const struct board *b, struct places *ret)
 {
+    struct left left = sums_left(o, b);
     uint32_t worth = 0;
     memset(ret->counts, 0, sizeof ret->counts);
     for (uint32_t i = 0; i < b->profile_count; i++) {
         const struct profile *p = &b->profiles[i];
-        if (!sums_fit(o, b, p))
+        if (!sums_fit(&left, o, b, p))
             continue;
         uint32_t run = occupancy_mask(p, 0);
         for (uint32_t k = 0; k < p->start_count; k++) {
@@ -112,48 +130,57 @@ static uint32_t list_places(const struct occupancy *o, const struct board *b, st
 }
 
 /*
- * The most units from `start` on, for every number of compute slices that are left, given the same
- * for the units after it.
+ * The most units that can be filled from some unit on, plus FILLED: a byte for each number of
+ * compute slices that are left, from 1 (the lowest byte) to 8. All eight at once, since this is
+ * most of what it costs to place a request.
  */
-static void fill_from(const struct places *f, uint32_t start, uint32_t left,
-                      uint8_t (*most)[SLICES_MAX + 1])
+typedef uint64_t filled;
+
+#define EACH UINT64_C(0x0101010101010101)
+#define FILLED 0x40u
+#define TOPS (EACH << 7)
+
+/* The greater of each pair of bytes; none has its top bit set. */
+static filled greater(filled a, filled b)
 {
-    memcpy(most[start], most[start + 1], sizeof *most);
-    for (uint32_t i = 0; i < f->counts[start]; i++) {
-        uint32_t units = f->lists[start][i].units, slices = f->lists[start][i].slices;
-        const uint8_t *after = most[start + units];
-        for (uint32_t s = slices; s <= left; s++)
-            if (units + after[s - slices] > most[start][s])
-                most[start][s] = (uint8_t)(units + after[s - slices]);
+    uint64_t tops = ((a | TOPS) - b) & TOPS; /* set where a is not less */
+    uint64_t mask = (tops >> 7) * 0xff;
+    return (a & mask) | (b & ~mask);
+}
+
+/* What a place fills with that behind it; bytes of too few slices are less than FILLED. */
+static filled fill_place(uint32_t units, uint32_t slices, filled after)
+{
+    uint64_t exact = (uint64_t)FILLED << (8 * (slices - 1));
+    uint64_t more = slices < SLICES ? after << (8 * slices) : 0;
+    return (exact | more) + EACH * units;
+}
+
+static uint32_t fill(const struct places *f, uint32_t units, uint32_t slices)
+{
+    filled rows[BOARD_UNITS_MAX + 1];
+    rows[units] = EACH * FILLED;
+    for (uint32_t start = units; start-- > 0;) {
+        rows[start] = rows[start + 1];
+        for (uint32_t i = 0; i < f->counts[start]; i++) {
+            uint32_t size = f->lists[start][i].units;
+            filled with = fill_place(size, f->lists[start][i].slices, rows[start + size]);
+            rows[start] = greater(rows[start], with);
+        }
     }
-}
-
-static uint32_t slices_left(const struct occupancy *o, const struct board *b)
-{
-    if (!b->slices)
-        return SLICES_MAX; /* not told: no limit */
-    uint32_t left = o->slices < b->slices ? b->slices - o->slices : 0;
-    return left < SLICES_MAX ? left : SLICES_MAX;
-}
-
-static uint32_t fill(const struct places *f, uint32_t units, uint32_t left)
-{
-    uint8_t most[BOARD_UNITS_MAX + 1][SLICES_MAX + 1];
-    memset(most[units], 0, sizeof *most);
-    for (uint32_t start = units; start-- > 0;)
-        fill_from(f, start, left, most);
-    return most[0][left];
+    uint32_t byte = (slices < SLICES ? slices : SLICES) - 1;
+    return slices ? (uint32_t)(rows[0] >> (8 * byte) & 0xff) - FILLED : 0;
 }
 
 uint32_t occupancy_fill(const struct occupancy *o, const struct board *b)
 {
     struct places free;
-    return list_places(o, b, &free) ? fill(&free, b->units, slices_left(o, b)) : 0;
+    return list_places(o, b, &free) ? fill(&free, b->units, rest(o->slices, b->slices)) : 0;
 }
 
 uint32_t occupancy_worth(const struct occupancy *o, const struct board *b)
 {
     struct places free;
     uint32_t worth = list_places(o, b, &free);
-    return worth ? worth + WORTH_FILL * fill(&free, b->units, slices_left(o, b)) : 0;
+    return worth ? worth + WORTH_FILL * fill(&free, b->units, rest(o->slices, b->slices)) : 0;
 }

@@ -134,7 +134,7 @@ static bool fewest_to_destroy(const struct choice *c, uint32_t start, uint32_t *
             best == UINT32_MAX || __builtin_popcount(subset | forced) <= __builtin_popcount(best);
         struct occupancy o = without(card, subset | forced);
         if (smaller && occupancy_fits(&o, card->board, c->profile, start)) {
-            uint32_t room = room_left(card, &o, c->profile, start);
+            uint32_t room = subset ? room_left(card, &o, c->profile, start) : 0;
             bool fewer = best == UINT32_MAX ||
                          __builtin_popcount(subset | forced) < __builtin_popcount(best);
             if (fewer || room > best_room) {
