@@ -34,6 +34,17 @@
  * fail instead of 15. Weights of 8 and of 22 numbers about a card, found by
  * random search on the figure itself, came to 91.4 92.6 90.6 90.2: little is
  * left in comparing cards one by one. On one card all rules are nearly equal.
+ *
+ * Two rules that look at all cards together were tried, too. The value of the
+ * whole server as a sum over its cards and over how many of them have a place
+ * for each profile, learned from the losses that follow (least squares temporal
+ * differences; 723 states of a card, or 80 numbers about it), came to 62 to 86 on
+ * uniform: it knows too little of states that the rule it learned from avoids.
+ * And a look ahead: each of the six best places is tried in up to 200 futures
+ * of 250 arrivals, the same for all six, in which this rule goes on, and one
+ * that loses plainly less is taken. Over 6,500 arrivals of the big mix that
+ * accepted 0.3 more (91.0 beside 90.75), and took half a million times as long.
+ * What is accepted above this rule is not to be had from one choice made better.
  */
 #include <math.h>
 #include <stdint.h>
