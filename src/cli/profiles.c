@@ -12,8 +12,9 @@ struct profiles_call {
 
 static const char doc[] =
     "How a card can be cut: its profiles, where each may begin, and how many are free now.\vFREE "
-    "counts what could be had now without touching what somebody has. --board tells the same of "
-    "a board that is not here, from its file.\n\n"
+    "counts what jobs could be given now, beside what somebody has; cards that are not in the "
+    "queue's pool give nothing. --board tells the same of a board that is not here, from its "
+    "file.\n\n"
     "  divvy profiles gpu0\n  divvy profiles --board h100-80gb-sxm";
 
 static const struct argp_option options[] = {

@@ -4,57 +4,52 @@
 
 #include "base/cleanup.h"
 #include "cli/table.h"
+#include "plan/stock.h"
 
-/* Memory units and compute slices that somebody has. */
-static uint32_t taken_units(const struct inventory_card *c, bool units[BOARD_UNITS_MAX])
+/* Idle ones of the profile that stay as they are, and count as taken for all others. */
+static uint32_t stay_idle(const struct stock_card *c, const struct profile *p)
 {
-    uint32_t slices = 0;
-    for (size_t i = 0; i < c->card.slice_count; i++) {
-        const struct slice *s = &c->card.slices[i];
-        if (c->slices[i].hold.kind == HOLD_NONE || s->start >= BOARD_UNITS_MAX)
-            continue;
-        const struct profile *p = board_profile_by_id(&c->card.board, s->profile_id);
-        if (!units[s->start] && p)
-            slices += p->slices; /* once for each GPU instance */
-        for (uint32_t u = s->start; u < s->start + s->units && u < BOARD_UNITS_MAX; u++)
-            units[u] = true;
+    uint32_t n = 0;
+    for (size_t i = 0; i < c->piece_count; i++) {
+        const struct stock_piece *piece = &c->pieces[i];
+        bool whole = piece->count == 1 && c->from->card.slices[piece->first].full;
+        n += piece->state == PIECE_IDLE && piece->profile == p && whole &&
+             (piece->kept || c->no_cuts);
     }
-    return slices;
+    return n;
 }
 
-static bool all_free(const bool units[BOARD_UNITS_MAX], uint32_t from, uint32_t n)
+/* All placements of a profile are of one size, so taking the first that fit is best. */
+static uint32_t to_be_made(const struct stock_card *c, const struct profile *p)
 {
-    for (uint32_t u = from; u < from + n; u++)
-        if (u >= BOARD_UNITS_MAX || units[u])
-            return false;
-    return true;
-}
-
-static bool can_be_cut_now(const struct inventory_card *c)
-{
-    if (c->card.health != CARD_OK || c->quarantined || c->hold.kind != HOLD_NONE)
-        return false;
-    return c->card.mig_now || (c->card.mig_capable && (c->mode != MODE_WHOLE || !c->owners_known));
+    struct occupancy o = c->busy;
+    uint32_t n = 0;
+    if (c->no_cuts || (!c->mig && !c->may_turn))
+        return 0;
+    for (uint32_t i = 0; i < p->start_count; i++)
+        if (occupancy_fits(&o, c->board, p, p->starts[i])) {
+            occupancy_add(&o, c->board, p, p->starts[i]);
+            n++;
+        }
+    return n;
 }
 
 uint32_t profiles_free(const struct inventory_card *c, const struct profile *p)
 {
-    bool units[BOARD_UNITS_MAX] = { false };
-    uint32_t n = 0;
-    if (!can_be_cut_now(c))
-        return 0;
-    uint32_t slices = taken_units(c, units);
-    /* All placements of a profile are of one size, so taking the first that fit is best. */
-    for (uint32_t i = 0; i < p->start_count; i++) {
-        bool room = slices + p->slices <= c->card.board.slices && (!p->max || n < p->max);
-        if (!room || !all_free(units, p->starts[i], p->units))
-            continue;
-        for (uint32_t u = p->starts[i]; u < p->starts[i] + p->units; u++)
-            units[u] = true;
-        slices += p->slices;
-        n++;
+    AUTO(stock) struct stock s = STOCK_INIT;
+    struct inventory_card one = *c;
+    struct inventory inv = { .cards = &one, .card_count = 1 };
+    if (!c->owners_known) {
+        one.pool = POOL_QUEUE; /* who may hand it out, nobody says */
+        one.mode = MODE_AUTO;
     }
-    return n;
+    size_t index = (size_t)(p - c->card.board.profiles);
+    stock_init(&s, &inv, NULL, (struct now){ 0 }, (struct stock_view){ .at_boot_us = INT64_MIN });
+    const struct stock_card *card = &s.cards[0];
+    if (card->closed || card->held || !stock_card_gives_slices(card))
+        return 0;
+    const struct profile *same = &card->board->profiles[index];
+    return stay_idle(card, same) + to_be_made(card, same);
 }
 
 static void add_engines(struct text *t, const struct profile *p)

@@ -12,9 +12,12 @@ void profiles_draw(const struct board *b, const struct inventory_card *const *ca
                    const struct screen *s, struct text *ret);
 
 /*
- * How many slices of a profile could be had on a card now without touching what
- * somebody has: idle slices may go. 0 while the card cannot be cut now, or
- * takes nothing.
+ * How many slices of a profile, which is one of the card's own board, jobs
+ * could be given on it now: beside what somebody has, with all of the card's
+ * engines counted, and with idle slices gone where Divvy made them. Of cards
+ * that jobs may not cut, only the idle slices that are there. 0 on a card of
+ * another pool than the queue's, or that takes nothing now. Without a daemon
+ * nobody knows pools: then what the card has room for.
  */
 uint32_t profiles_free(const struct inventory_card *c, const struct profile *p);
 

@@ -63,6 +63,13 @@ def test_profiles_are_asked_of_a_board_without_hardware(box):
         assert profile in shown
 
 
+def test_what_is_free_is_what_jobs_could_be_given(divvy):
+    free = lambda: [card["free"]["1g.10gb"] for card in divvy.json("profiles")["cards"]]
+    assert free() == [7, 7]
+    divvy.run("pool", "gpu1", "off")
+    assert free() == [7, 0]
+
+
 def test_the_owner_of_a_slice_is_shown(divvy):
     job = divvy.submit("--slice", "2g.20gb", "--", "sleep", "60")
     divvy.wait_state(job, "running")

@@ -38,8 +38,9 @@ static int set_up(void **state)
     t->three = add_profile(b, "3g.40gb", 3, 4, 2);
     t->seven = add_profile(b, "7g.80gb", 7, 8, 1);
     t->card.owners_known = true;
+    t->card.pool = POOL_QUEUE;
     t->card.mode = MODE_SLICES;
-    t->card.card.mig_capable = t->card.card.mig_now = true;
+    t->card.card.mig_capable = t->card.card.mig_now = t->card.card.mig_pending = true;
     *state = t;
     return 0;
 }
@@ -97,13 +98,70 @@ static void test_cards_that_take_nothing(void **state)
     t->card.card.health = CARD_LOST;
     assert_int_equal(profiles_free(&t->card, t->one), 0);
     t->card.card.health = CARD_OK;
-    t->card.card.mig_now = false;
+    t->card.card.mig_now = t->card.card.mig_pending = false;
     t->card.mode = MODE_WHOLE;
     assert_int_equal(profiles_free(&t->card, t->one), 0);
     t->card.mode = MODE_AUTO;
     assert_int_equal(profiles_free(&t->card, t->one), 7);
     t->card.hold.kind = HOLD_FOREIGN;
     assert_int_equal(profiles_free(&t->card, t->one), 0);
+}
+
+static void test_cards_of_other_pools_give_nothing(void **state)
+{
+    struct card_of_test *t = *state;
+    t->card.pool = POOL_OFF;
+    assert_int_equal(profiles_free(&t->card, t->one), 0);
+    t->card.pool = POOL_SLURM;
+    assert_int_equal(profiles_free(&t->card, t->one), 0);
+    t->card.owners_known = false; /* no daemon: what there is room for */
+    assert_int_equal(profiles_free(&t->card, t->one), 7);
+}
+
+static void test_what_is_reserved_or_waits_for_a_reset_gives_nothing(void **state)
+{
+    struct card_of_test *t = *state;
+    memcpy(t->card.reserved, "maintenance", sizeof "maintenance");
+    assert_int_equal(profiles_free(&t->card, t->one), 0);
+    t->card.reserved[0] = '\0';
+    t->card.card.mig_pending = false;
+    assert_int_equal(profiles_free(&t->card, t->one), 0);
+}
+
+static void test_of_a_kept_layout_what_is_there_and_idle(void **state)
+{
+    struct card_of_test *t = *state;
+    add_slice(t, false);
+    t->card.laid_out = true;
+    assert_int_equal(profiles_free(&t->card, t->two), 1);
+    assert_int_equal(profiles_free(&t->card, t->one), 0);
+    t->card.slices[0].hold.kind = HOLD_JOB;
+    assert_int_equal(profiles_free(&t->card, t->two), 0);
+}
+
+static void test_an_adopted_slice_is_used_and_never_destroyed(void **state)
+{
+    struct card_of_test *t = *state;
+    add_slice(t, false);
+    t->card.slices[0].adopted = true;
+    assert_int_equal(profiles_free(&t->card, t->two), 3);
+    assert_int_equal(profiles_free(&t->card, t->one), 5);
+    assert_int_equal(profiles_free(&t->card, t->seven), 0);
+}
+
+/* One decoder for two; 2g takes one, and only two of its kind may be there. */
+static void test_engines_and_the_number_of_instances_are_limits(void **state)
+{
+    struct card_of_test *t = *state;
+    struct board *b = &t->card.card.board;
+    add_slice(t, true);
+    b->profiles[1].max = 2;
+    assert_int_equal(profiles_free(&t->card, t->two), 1);
+    b->decoders = 1;
+    b->profiles[1].decoders = b->profiles[2].decoders = 1;
+    assert_int_equal(profiles_free(&t->card, t->two), 0);
+    assert_int_equal(profiles_free(&t->card, t->three), 0);
+    assert_int_equal(profiles_free(&t->card, t->one), 5);
 }
 
 static void test_the_table(void **state)
@@ -124,8 +182,15 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_an_empty_card),       TEST(test_what_somebody_has_is_in_the_way),
-        TEST(test_idle_slices_are_not), TEST(test_cards_that_take_nothing),
+        TEST(test_an_empty_card),
+        TEST(test_what_somebody_has_is_in_the_way),
+        TEST(test_idle_slices_are_not),
+        TEST(test_cards_that_take_nothing),
+        TEST(test_cards_of_other_pools_give_nothing),
+        TEST(test_what_is_reserved_or_waits_for_a_reset_gives_nothing),
+        TEST(test_of_a_kept_layout_what_is_there_and_idle),
+        TEST(test_an_adopted_slice_is_used_and_never_destroyed),
+        TEST(test_engines_and_the_number_of_instances_are_limits),
         TEST(test_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
