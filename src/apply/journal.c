@@ -14,6 +14,7 @@
 
 #define JOURNAL_NAME "apply.journal"
 #define JOURNAL_MAX (16u << 20)
+#define LINE_MAX_MORE 256u /* of a line, beside its step and text */
 
 struct journal {
     int dir;
@@ -30,8 +31,23 @@ static int append(struct journal *j, json_t *take_line, struct err *e)
     text_addf(&t, "%s\n", data);
     int code = file_write_all(j->fd, t.buf, t.len, e);
     if (code < 0)
-        return code;
+        return err_wrap(e, code, JOURNAL_NAME);
     return fdatasync(j->fd) < 0 ? err_sys(e, "cannot save " JOURNAL_NAME) : 0;
+}
+
+/*
+ * Takes the room on disk of all lines that may come: of each step there and back what is begun and
+ * what came of it. A disk that fills up meanwhile does not leave a card half done then. Where the
+ * file system cannot say, it is tried without.
+ */
+static int reserve(const struct journal *j, size_t steps, size_t plan_bytes, struct err *e)
+{
+    size_t texts = 2 * (steps + 1) * (ERR_TEXT_MAX + LINE_MAX_MORE);
+    off_t room = (off_t)(6 * plan_bytes + 2 * texts);
+    if (fallocate(j->fd, FALLOC_FL_KEEP_SIZE, 0, room) == 0 || errno == EOPNOTSUPP ||
+        errno == ENOSYS)
+        return 0;
+    return err_sys(e, "cannot take the room of " JOURNAL_NAME);
 }
 
 static struct journal *new_journal(int take_dir, int take_file)
@@ -46,6 +62,18 @@ static int open_dir(const char *dir, struct err *e)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? err_sys(e, "cannot open %s", dir) : fd;
+}
+
+static int write_plan(struct journal *j, const struct apply *a, struct err *e)
+{
+    json_t *line = json_object();
+    json_put(line, "plan", plan_to_json(&a->plan));
+    json_put_u64(line, "resets", a->resets);
+    int code = append(j, line, e);
+    off_t len = code == 0 ? lseek(j->fd, 0, SEEK_END) : 0;
+    if (len < 0)
+        return err_sys(e, "cannot look at " JOURNAL_NAME);
+    return code == 0 ? reserve(j, a->plan.count, (size_t)len, e) : code;
 }
 
 int journal_create(const char *dir, const struct apply *a, struct journal **ret, struct err *e)
@@ -63,10 +91,7 @@ int journal_create(const char *dir, const struct apply *a, struct journal **ret,
     if (fd < 0)
         return err_sys(e, "cannot make %s/" JOURNAL_NAME, dir);
     struct journal *j = new_journal(take_fd(dirfd), take_fd(fd));
-    json_t *line = json_object();
-    json_put(line, "plan", plan_to_json(&a->plan));
-    json_put_u64(line, "resets", a->resets);
-    int code = append(j, line, e);
+    int code = write_plan(j, a, e);
     if (code == 0)
         code = file_sync_dir(j->dir, e);
     if (code == 0) {
@@ -76,7 +101,7 @@ int journal_create(const char *dir, const struct apply *a, struct journal **ret,
     }
     (void)unlinkat(j->dir, JOURNAL_NAME, 0); /* nothing was begun yet */
     journal_close(j);
-    return code;
+    return err_wrap(e, code, "nothing was changed: %s", dir);
 }
 
 int journal_begin(struct journal *j, const struct step *s, struct err *e)
@@ -185,7 +210,7 @@ int journal_resume(const char *dir, struct apply *ret_apply, struct journal **re
     }
     auto_close int fd =
         code < 0 ? -1 : openat(dirfd, JOURNAL_NAME, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-    if (code == 0 && (fd < 0 || ftruncate(fd, (off_t)good) < 0))
+    if (code == 0 && (fd < 0 || (good != len && ftruncate(fd, (off_t)good) < 0)))
         code = err_sys(e, "cannot open %s/" JOURNAL_NAME, dir);
     if (code < 0) {
         apply_done(&a);

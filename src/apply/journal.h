@@ -16,7 +16,12 @@
 
 struct journal;
 
-/* Creates DIR/apply.journal, readable by its owner. -EEXIST: an earlier one waits to be finished. */
+/*
+ * Creates DIR/apply.journal, readable by its owner, and takes the room on disk
+ * that its lines will need, to the end or back, so that a full disk is found
+ * out before the first step. -EEXIST: an earlier one waits to be finished. On
+ * failure nothing of it is left.
+ */
 int journal_create(const char *dir, const struct apply *a, struct journal **ret, struct err *e);
 
 /*
