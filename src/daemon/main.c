@@ -265,6 +265,8 @@ static void isolation_open(struct daemon *d)
         (void)err_set(&e, -ENOTSUP, "%s", d->cgroup_host.reason);
     else
         (void)cgroup_root_check(&d->cgroup_host, d->cgroup_root, &e); /* e.code tells */
+    if (e.code < 0 && d->private_root)
+        (void)err_wrap(&e, e.code, "divvyd is not run by root and can keep nothing from its jobs");
     if (e.code < 0) {
         free(d->cgroup_root);
         d->cgroup_root = text_dup("");
