@@ -218,6 +218,17 @@ static int act_as_root(struct err *e)
     return 0;
 }
 
+/* To ask the daemon it has to be root by number, and nothing more: what it writes is the user's. */
+static int drop_everything(struct err *e)
+{
+    for (unsigned long cap = 0; cap <= CAP_LAST_CAP; cap++)
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
+            return err_sys(e, "cannot drop capability %lu", cap);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(e, "cannot set no_new_privs");
+    return 0;
+}
+
 /* docker's client asks for a container as root; files and folders are the user's to open. */
 static int prepare_client(const struct child *c, struct err *e)
 {
@@ -234,6 +245,8 @@ static int prepare_client(const struct child *c, struct err *e)
         r = use_file(c, e);
     if (r == 0)
         r = act_as_root(e);
+    if (r == 0)
+        r = drop_everything(e);
     if (r == 0)
         r = shut_doors(c, e);
     if (r == 0 && chdir("/") < 0)

@@ -144,6 +144,11 @@ def cgroups_of(job, started):
     return [path for path, _, _ in os.walk("/sys/fs/cgroup") if path.endswith(tree)]
 
 
+def left(user, job):
+    """What lives of the job anywhere: other Divvys on the machine have jobs of that number, too."""
+    return set(harness.processes_with("DIVVY_ATTEMPT", f"{job}.1")) & set(user.divvy.processes())
+
+
 def inside(user, job, word):
     """Pids of the job's container, by its cgroup."""
     name = f"{user.tracked(job)['cgroup']}/{job}.1/payload/task-0/"
@@ -185,4 +190,238 @@ def test_it_lives_in_the_jobs_cgroup_and_leaves_none(user, docker):
     user.divvy.run("cancel", str(job), user=USER.pw_uid)
     assert user.divvy.wait(job)["state"] == "cancelled"
     assert docker.containers() == [] and cgroups_of(job, started) == []
-    assert not list(harness.processes_with("DIVVY_ATTEMPT", f"{job}.1"))
+    assert not left(user, job)
+
+
+def test_it_gets_its_slice_and_no_other(user, box):
+    if not (box.machine.folder / "root/dev/nvidia0").is_char_device():
+        pytest.skip("needs device nodes that can be opened (root, and no nodev on /tmp)")
+    for card in range(2):
+        user.divvy.run("pool", f"gpu{card}", "queue")
+        user.divvy.run("mode", f"gpu{card}", "auto")
+    said = user.run("--slice", "2g.20gb", "--", "sh", "-c",
+                    "ls /dev /dev/nvidia-caps; echo $CUDA_VISIBLE_DEVICES; cat /dev/nvidiactl",
+                    check=False)
+    assert len(set(re.findall(r"nvidia-cap\d+", said.stdout))) == 2, said.stderr
+    assert len(re.findall(r"^nvidia\d+$", said.stdout, re.M)) == 1
+    assert re.search(r"^MIG-\S+$", said.stdout, re.M)
+    assert "Operation not permitted" not in said.stderr  # docker and the gate let it through
+
+
+def test_its_memory_limit_ends_it(user):
+    job = user.submit("--mem", "32M", "--", "busybox", "tail", "/dev/zero")
+    ended = user.divvy.wait(job)
+    assert ended["state"] == "oom", ended
+
+
+def test_one_that_hears_nothing_is_killed_and_gone(user, docker):
+    job = user.submit("--", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done")
+    until(lambda: "up" in user.output(job), "it runs")
+    started = user.tracked(job)
+    user.divvy.run("cancel", str(job))
+    assert user.divvy.wait(job)["state"] == "cancelled"
+    assert docker.containers() == [] and cgroups_of(job, started) == []
+
+
+def test_a_killed_supervisor_leaves_no_container(user, docker):
+    job = user.submit("--", "sh", "-c", "echo up; sleep 1000")
+    until(lambda: "up" in user.output(job), "it runs")
+    started = user.tracked(job)
+    os.kill(started["supervisor"]["pid"], signal.SIGKILL)
+    assert user.divvy.wait(job)["state"] == "lost"
+    assert docker.containers() == [] and cgroups_of(job, started) == []
+    assert not left(user, job)
+
+
+def test_everything_killed_at_once_leaves_no_container(user, docker):
+    job = user.submit("--", "sh", "-c", "echo up; sleep 1000")
+    until(lambda: "up" in user.output(job), "it runs")
+    started = user.tracked(job)
+    user.divvy.kill()
+    os.kill(started["supervisor"]["pid"], signal.SIGKILL)
+    user.divvy.start()
+    assert user.divvy.wait(job)["state"] == "lost"
+    assert docker.containers() == [] and cgroups_of(job, started) == []
+
+
+def test_a_script_goes_in_and_attach_goes_in_too(user):
+    script = user.folder / "job.sh"
+    script.write_text('#!/bin/sh\necho "args $*"\nsleep 1000\n')
+    job = user.divvy.submit(*user.words(script, "a", "b"), **user.how)
+    until(lambda: "args a b" in user.output(job), "the script runs")
+    said = until(lambda: user.divvy.run("attach", str(job), "--", "sh", "-c", "ls /; id -u; pwd",
+                                        check=False, **user.how).stdout, "the container is entered")
+    words = said.split()
+    assert "bin" in words and "home" not in words and str(USER.pw_uid) in words
+    assert str(user.folder) in words
+    user.divvy.run("cancel", str(job))
+    user.divvy.wait(job)
+
+
+def test_only_what_the_user_reaches_himself_is_mounted(user, home):
+    closed = home.parent / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "secret").mkdir()
+    (home.parent / "open").mkdir(mode=0o755)
+    (home.parent / "open/data").write_text("fine\n")
+    said = user.run(f"--container-arg=--volume={home.parent}/open:/set:ro", "--", "sh", "-c",
+                    "cat /set/data; touch /set/x", check=False)
+    assert said.stdout == "fine\n" and "Read-only" in said.stderr
+    said = user.run(f"--container-arg=--volume={closed}/secret:/s", "--", "true", check=False)
+    assert said.returncode == 126 and "cannot mount" in said.stderr
+    inner = user.folder / "deep"
+    inner.mkdir()
+    shutil.chown(inner, USER.pw_uid, USER.pw_uid)
+    said = user.run(f"--container-arg=--volume={inner}:/s", "--", "true", check=False)
+    assert said.returncode == 126 and f"others than root can exchange what lies below {home}" \
+        in said.stderr
+
+
+def test_an_image_that_is_not_there_is_not_fetched(user):
+    done = user.divvy.run("run", "--container", "divvy-no-such-image", "--container-runtime",
+                          "docker", "--", "true", check=False, **user.how)
+    assert done.returncode == 125 and "divvy-no-such-image" in done.stderr
+
+
+# ---- a stand-in ------------------------------------------------------------------
+
+STAND_IN = r"""#!/usr/bin/python3
+# Called as docker is: notes how, and puts what it is to run where it was told to (as root: it
+# has no capabilities, as the true client has none, and there is no daemon behind it).
+import json, os, subprocess, sys
+place = os.path.dirname(os.path.abspath(__file__))
+with open(f"{place}/calls", "a") as calls:
+    status = open("/proc/self/status").read()
+    held = status.split("CapEff:")[1].split()[0], status.split("NoNewPrivs:")[1].split()[0]
+    variables = {name: os.environ.get(name) for name in ("DOCKER_HOST", "DOCKER_CONFIG", "LD_PRELOAD", "A")}
+    calls.write(json.dumps([os.getuid(), sys.argv[1:], variables, held]) + "\n")
+if sys.argv[1] == "info":
+    print(open(f"{place}/info").read())
+elif sys.argv[1] == "run":
+    words = sys.argv[2:]
+    value = {w.split("=", 1)[0]: w.split("=", 1)[1] for w in words if w.startswith("--") and "=" in w}
+    with open(f"{place}/env", "w") as file:
+        file.write(open(value["--env-file"]).read())
+    command = words[words.index("image:1") + 1:]
+    mounts = [l.split() for l in open("/proc/mounts")]
+    mount = next(m[1] for m in mounts if m[2] == "cgroup2")
+    here = f"{mount}{value['--cgroup-parent']}/made"
+    def become():
+        with open(f"{here}/cgroup.procs", "w") as procs:
+            procs.write("0")
+        os.setsid()
+    os.mkdir(here)
+    status = subprocess.run(command, preexec_fn=become).returncode
+    os.rmdir(here)
+    sys.exit(status if status >= 0 else 128 - status)
+"""
+INFO = {"ServerVersion": "28.2.2", "CgroupDriver": "cgroupfs", "CDISpecDirs": ["/etc/cdi"],
+        "InitCommit": {"ID": "de40ad0"}}
+
+
+class StandIn:
+    def __init__(self, box):
+        self.folder = box.folder / "bin"
+        self.folder.mkdir()
+        (self.folder / "docker").write_text(STAND_IN)
+        (self.folder / "docker").chmod(0o755)
+        (self.folder / "info").write_text(json.dumps(INFO))
+        self.env = {"PATH": f"{self.folder}:/usr/bin:/bin"}
+
+    def calls(self, verb):
+        lines = (self.folder / "calls").read_text().splitlines()
+        return [call for call in map(json.loads, lines) if call[1][0] == verb]
+
+
+@pytest.fixture
+def stand_in(box):
+    return StandIn(box)
+
+
+def begin(box, stand_in, text="docker: on\n"):
+    box.machine.up("a100-80gb:1")
+    box.divvy.configure("kill_wait: 1s\n" + text)
+    box.divvy.start(env=stand_in.env)
+    if box.divvy.json("status")["isolation"] == "none":
+        pytest.skip("no unified cgroup hierarchy for jobs here")
+    return box.divvy
+
+
+def words(*more):
+    return ["--container", "image:1", "--container-runtime", "docker", *more]
+
+
+def test_docker_is_asked_for_what_divvy_promises(box, stand_in, home):
+    divvy = begin(box, stand_in)
+    user = User(divvy, home)
+    user.home.chmod(0o755)
+    job = divvy.submit(*words("--mem", "64M", "--env", "A=1", "--container-arg=--read-only",
+                              "--container-arg=--network=none", "--", "/bin/echo", "ran"),
+                       **{**user.how, "env": {"LD_PRELOAD": ""}})
+    assert divvy.wait(job)["state"] == "completed"
+    assert user.output(job) == "ran\n"
+    (uid, said, env, held), = stand_in.calls("run")
+    started_in = next(word for word in said if word.startswith("--cgroup-parent="))
+    name = next(word for word in said if word.startswith("--name="))
+    assert re.fullmatch(rf"--name=divvy-\w+-{job}\.1-0", name)
+    assert re.fullmatch(rf"--cgroup-parent=/divvy-\w+/{job}\.1/payload/task-0", started_in)
+    assert uid == 0 and said == [
+        "run", "--rm", name, f"--user={USER.pw_uid}:{USER.pw_uid}", "--userns=host",
+        "--cap-drop=ALL", "--security-opt=no-new-privileges", "--security-opt=label=disable",
+        started_in, "--log-driver=none", "--no-healthcheck", "--pull=never", "--init",
+        f"--shm-size={64 << 20}", f"--workdir={user.folder}",
+        "--env=NVIDIA_VISIBLE_DEVICES=void", f"--mount=type=bind,src={home},dst={home}",
+        "--env-file=/proc/self/fd/3", "--read-only", "--network=none", "image:1",
+        "/bin/echo", "ran"]
+    assert held == ["0000000000000000", "1"]
+    assert env == {"DOCKER_HOST": "unix:///run/docker.sock", "DOCKER_CONFIG": "/var/empty/divvy",
+                   "LD_PRELOAD": None, "A": None}
+    assert "A=1\n" in (stand_in.folder / "env").read_text()
+    assert [call[1] for call in stand_in.calls("rm")] == [["rm", "--force", name.split("=")[1]]]
+
+
+def test_a_dead_supervisors_container_is_removed_before_the_job_is_over(box, stand_in, home):
+    divvy = begin(box, stand_in)
+    user = User(divvy, home)
+    job = divvy.submit(*words("--", "/bin/sleep", "1000"), **user.how)
+    divvy.wait_state(job, "running")
+    started = user.tracked(job)
+    until(lambda: stand_in.calls("run"), "docker was asked")
+    os.kill(started["supervisor"]["pid"], signal.SIGKILL)
+    assert divvy.wait(job)["state"] == "lost"
+    assert stand_in.calls("rm") and cgroups_of(job, started) == []
+
+
+@pytest.mark.parametrize("info, sentence", [
+    ({**INFO, "CgroupDriver": "systemd"}, "native.cgroupdriver=cgroupfs"),
+    ({**INFO, "SecurityOptions": ["name=rootless"]}, "is not root"),
+    ({"ServerErrors": ["Cannot connect"]}, "/run/docker.sock: Cannot connect"),
+])
+def test_a_daemon_that_cannot_hold_a_container_is_not_asked(box, stand_in, home, info, sentence):
+    divvy = begin(box, stand_in)
+    (stand_in.folder / "info").write_text(json.dumps(info))
+    user = User(divvy, home)
+    done = divvy.run("run", *words("--", "/bin/true"), check=False, **user.how)
+    assert done.returncode == 126 and sentence in " ".join(done.stderr.split())
+    assert not stand_in.calls("run")
+
+
+def test_docker_is_off_until_the_administrator_allows_it(box, stand_in, home):
+    divvy = begin(box, stand_in, "")
+    user = User(divvy, home)
+    done = divvy.run("submit", *words("--", "/bin/true"), check=False, **user.how)
+    assert done.returncode == 1
+    assert "an administrator has to allow it (divvy.yaml: docker: on)" in " ".join(done.stderr.split())
+    assert not (stand_in.folder / "calls").exists()
+
+
+def test_docker_is_taken_where_there_is_nothing_else(box, stand_in, home):
+    stand_in.env["PATH"] = str(stand_in.folder)
+    divvy = begin(box, stand_in)
+    user = User(divvy, home)
+    job = divvy.submit("--container", "image:1", "--", "/bin/true", **user.how)
+    assert divvy.wait(job)["state"] == "completed"
+    assert len(stand_in.calls("run")) == 1
+    done = divvy.run("submit", "--container", "image:1", "--container-arg=--privileged", "--",
+                     "/bin/true", check=False, **user.how)
+    assert done.returncode == 1 and "not for a job to say" in done.stderr
