@@ -336,6 +336,11 @@ static void no_step(struct daemon *d, const struct looked *k)
         end_order(d, some ? LAYOUT_PARTLY : LAYOUT_IN_USE, first_why(k, worst));
 }
 
+bool orders_see(const struct daemon *d)
+{
+    return d->snapshot_taken.boot_us > d->layouts->asked_boot_us;
+}
+
 void orders_turn(struct daemon *d)
 {
     struct layouts *l = d->layouts;
@@ -515,6 +520,8 @@ static int accept_order(struct daemon *d, const char *who, struct layout_order *
     }
     l->outcome = LAYOUT_OPEN;
     l->look = d->schedule = d->inventory_stale = true;
+    l->asked_boot_us = clock_now().boot_us;
+    children_refresh(&d->children);
     save(d);
     return 0;
 }

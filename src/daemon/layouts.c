@@ -145,6 +145,8 @@ void layouts_turn(struct daemon *d)
         cards_rebuild(d);
     l->look = false;
     /* What an order has just made of a card must not be taken for a layout that was lost. */
+    if (orders_open(l) && !orders_see(d))
+        return;
     if (orders_open(l))
         orders_turn(d);
     if (l->cut.open)

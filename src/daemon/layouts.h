@@ -47,6 +47,7 @@ struct layouts {
     struct cut cut;        /* the change that is under way */
     enum layout_work work; /* what it is for */
     bool look;             /* things may have changed for an order or a keep */
+    int64_t asked_boot_us; /* the last order is looked at with a snapshot later than this */
     /* The last order. */
     uint64_t id; /* 0: there was none */
     struct layout_order order;
@@ -112,6 +113,12 @@ int orders_load(struct daemon *d, struct err *e);
 /* Forgets it, in memory. */
 void orders_forget(struct layouts *l);
 bool orders_open(const struct layouts *l);
+/*
+ * Is the picture younger than the open one? Before that a process which came
+ * meanwhile would be found out only in the middle of the change, and one that
+ * left would be in the way.
+ */
+bool orders_see(const struct daemon *d);
 /* The next step of the open one. */
 void orders_turn(struct daemon *d);
 /* `over` was for an order; of its cards so many wait for a reboot. */

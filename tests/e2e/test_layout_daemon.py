@@ -77,6 +77,27 @@ def test_who_has_a_card_open_is_waited_for(box, divvy):
     assert len(places(box)) == 7
 
 
+def test_who_came_or_went_just_now_is_known(box, divvy):
+    """An order looks at the cards anew: what a picture of before would say is not acted on."""
+    def on_it():
+        return box.machine.status()["cards"][0]["processes"]
+    apply(box, "cards:\n- {card: gpu0, slices: [4g.40gb@0, 3g.40gb@4]}\n")
+    there = slices(box)
+    probe = subprocess.Popen([harness.PROGRAMS / "divvy-probe", "--mem", "1G", "--seconds", "120"],
+                             env={**box.machine.env,
+                                  "CUDA_VISIBLE_DEVICES": there["gpu0/3g.40gb@4"]},
+                             stdout=subprocess.DEVNULL)
+    try:
+        harness.until(on_it, "the process is on the card")
+        done = apply(box, "cards:\n- {card: gpu0, slices: []}\n", status=BUSY)
+        assert "in use: gpu0/3g.40gb@4" in done.stderr and "destroy" not in done.stderr
+    finally:
+        end(probe)
+    assert not on_it()
+    apply(box, "cards:\n- {card: gpu0, slices: []}\n")
+    assert not places(box)
+
+
 def test_users_do_not_change_layouts(box, divvy):
     if os.getuid() != 0:
         pytest.skip("needs root, to become somebody else")
