@@ -333,6 +333,38 @@ static void offer_nearest(struct planning *p)
     (void)snprintf(p->ret->nearest, sizeof p->ret->nearest, "%s", t.buf);
 }
 
+/* Two wanted at places of their own that cover the same units. */
+static bool add_overlap(const struct planning *p, struct text *t)
+{
+    for (size_t i = 0; i < p->want.count; i++)
+        for (size_t k = 0; k < i; k++) {
+            const struct solve_gi *a = &p->want.gis[k], *b = &p->want.gis[i];
+            if (a->start == SOLVE_ANYWHERE || b->start == SOLVE_ANYWHERE ||
+                a->start + a->units <= b->start || b->start + b->units <= a->start)
+                continue;
+            text_addf(t, ": %s@%u and %s@%u would have the same memory units", a->profile->name,
+                      a->start, b->profile->name, b->start);
+            return true;
+        }
+    return false;
+}
+
+/* One that is there, of a profile nobody knows here, so that nothing is ever done to it. */
+static bool add_unknown(const struct planning *p, struct text *t)
+{
+    for (size_t h = 0; h < p->have_count; h++) {
+        const struct solve_gi *g = &p->have[h];
+        if (g->profile)
+            continue;
+        text_addf(t,
+                  ": the slice at %u, of a profile that this version does not know, is left alone, "
+                  "and beside it that does not fit",
+                  g->start);
+        return true;
+    }
+    return false;
+}
+
 static void refuse_impossible(struct planning *p)
 {
     AUTO(text) struct text t = TEXT_INIT;
@@ -340,7 +372,7 @@ static void refuse_impossible(struct planning *p)
     wanted_add_list(&t, p->board, p->want.asked);
     if (wanted_check_sums(p->board, &p->want, &e) < 0)
         text_addf(&t, ": %s", e.text);
-    else
+    else if (!add_overlap(p, &t) && !add_unknown(p, &t))
         text_add(&t, ": the sums fit, and no arrangement of them does, since each profile begins "
                      "only at its own places");
     refuse(p, LAYOUT_IMPOSSIBLE, t.buf);

@@ -112,9 +112,13 @@ static void sums_beyond_the_card_are_told(void **state)
     refuses(c, "slices: {1g.5gb+me: 2}", LAYOUT_IMPOSSIBLE,
             "2×1g.5gb+me: needs 2 1g.5gb+me, and a card holds at most 1", "1g.5gb+me");
     refuses(c, "slices: {3g.20gb@0: 1, 1g.5gb@3: 1}", LAYOUT_IMPOSSIBLE,
-            "3g.20gb + 1g.5gb: the sums fit, and no arrangement of them does, since each profile "
-            "begins only at its own places",
-            "3g.20gb");
+            "3g.20gb + 1g.5gb: 3g.20gb@0 and 1g.5gb@3 would have the same memory units", "3g.20gb");
+    refuses(c, "slices: {1g.5gb@6: 1, 1g.10gb: 4}", LAYOUT_IMPOSSIBLE,
+            "4×1g.10gb + 1g.5gb: needs 9 of 8 memory units", "4×1g.10gb");
+    refuses(c, "slices: {1g.5gb@0: 1, 1g.5gb@3: 1, 3g.20gb: 1, 2g.10gb: 1}", LAYOUT_IMPOSSIBLE,
+            "3g.20gb + 2g.10gb + 2×1g.5gb: the sums fit, and no arrangement of them does, since "
+            "each profile begins only at its own places",
+            "3g.20gb + 2g.10gb + 1g.5gb");
     becomes(c, "slices: {1g.10gb: 3, 1g.5gb: 2}",
             "1g.10gb@0 1g.10gb@2 1g.5gb@4 1g.5gb@5 1g.10gb@6");
 }
@@ -208,8 +212,8 @@ static void profiles_that_are_not_known_are_left_alone(void **state)
     c->card.slices[0].profile_id = 99;
     becomes(c, "slices: {1g.10gb: 2}", "1g.10gb@0 1g.10gb@1 profile-99@4");
     refuses(c, "slices: {7g.80gb: 1}", LAYOUT_IMPOSSIBLE,
-            "7g.80gb: the sums fit, and no arrangement of them does, since each profile begins "
-            "only at its own places",
+            "7g.80gb: the slice at 4, of a profile that this version does not know, is left "
+            "alone, and beside it that does not fit",
             "");
     refuses(c, "mode: whole", LAYOUT_INVALID,
             "it has slices of a profile that this version does not know; they are left alone, so "
