@@ -203,6 +203,40 @@ int layout_work_slice(struct layout_work *w, const struct session *s,
     return STATUS_OK;
 }
 
+static bool covers_one(const struct layout_claim *claim, const struct inventory *inv)
+{
+    for (size_t i = 0; i < inv->card_count; i++)
+        if (layout_claim_covers(claim, &inv->cards[i].card))
+            return true;
+    return false;
+}
+
+/* By key or by name, of any board file. */
+static bool is_known_board(const struct layout_claim *claim)
+{
+    AUTO(field_words) struct field_words keys = { .words = NULL };
+    auto_free struct card *c = mem_new(sizeof *c);
+    bool known = board_keys(&keys, NULL) < 0; /* nobody can say */
+    for (size_t i = 0; !known && i < keys.count; i++)
+        known = board_find(keys.words[i], &c->board, NULL) == 0 && layout_claim_covers(claim, c);
+    return known;
+}
+
+/* A board that is not here is no error; a name that is a slip would do nothing in silence. */
+static void tell_unknown_boards(struct layout_work *w)
+{
+    const struct layout *l = w->layout;
+    for (size_t i = 0; !w->boards_told && i < l->wish_count; i++)
+        for (size_t k = 0; k < l->wishes[i].claim_count; k++) {
+            const struct layout_claim *c = &l->wishes[i].claims[k];
+            if (c->kind == CLAIM_BOARD && !covers_one(c, &w->inv) && !is_known_board(c))
+                verb_note("%s:%u:%u: no card here is '%s', and no board of that name is known; "
+                          "this does nothing",
+                          l->file, c->line, c->column, c->word);
+        }
+    w->boards_told = true;
+}
+
 int layout_work_plan(struct layout_work *w, const struct session *s)
 {
     struct err e = ERR_INIT;
@@ -212,6 +246,7 @@ int layout_work_plan(struct layout_work *w, const struct session *s)
     w->changes = mem_new((w->inv.card_count + 1) * sizeof *w->changes);
     if (layout_assign(w->layout, &w->inv, w->wishes, &e) < 0)
         return fail_file(s, &e);
+    tell_unknown_boards(w);
     for (size_t i = 0; i < w->inv.card_count; i++)
         if (w->wishes[i])
             layout_plan(&w->inv.cards[i], w->wishes[i], &w->changes[i]);

@@ -37,6 +37,7 @@ struct layout_work {
     char *text; /* of the file */
     struct layout_list list;
     const struct layout *layout; /* the one that was chosen */
+    bool boards_told;            /* names of boards that nobody knows, once */
     struct inventory inv;
     const struct layout_wish **wishes; /* of each card; NULL: none */
     struct layout_change *changes;     /* of each card with a wish */

@@ -111,6 +111,15 @@ def test_faults_of_the_file_are_told_with_their_place(box, machine):
     assert done.returncode == INVALID and "there is gpu0, gpu1" in done.stderr
 
 
+def test_a_board_that_nobody_knows_is_told(box, machine):
+    """A board that is not here is no error, but a slip in its name shall not pass in silence."""
+    text = "cards:\n- {card: [a100-80g, b200-180gb, NVIDIA B200], mode: whole}\n"
+    for word, options in (("plan", ()), ("check", ("--board", "a100-80gb"))):
+        done = layout(box, word, text, *options)
+        assert "lab.yaml:2:11: no card here is 'a100-80g'" in done.stderr, done.stderr
+        assert "b200" not in done.stderr.lower()
+
+
 def test_an_unknown_profile_touches_nothing(box, machine):
     apply(box, "cards:\n- {card: gpu0, slices: {1g.10gb: 7}}\n")
     before = slices(box)
