@@ -570,7 +570,7 @@ void attempt_gone(void *user, uint64_t job_id, uint32_t attempt)
     const char *root = units_cgroup_root(d);
     auto_free char *name = text_fmt("%" PRIu64 ".%u", job_id, attempt);
     if (root[0] == '/' && cgroup_open(&d->cgroup_host, root, name, &c, NULL) == 0)
-        (void)cgroup_remove(&c, NULL); /* an empty directory harms nobody */
+        remove_cgroup(d, &c);
 }
 
 static void forget(struct job *j)

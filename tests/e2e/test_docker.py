@@ -18,6 +18,7 @@ import pytest
 
 import harness
 from harness import run, until
+from invariants import fnv
 from test_container import make_image
 
 USER = pwd.getpwnam("games")  # a user that every Debian has
@@ -139,9 +140,11 @@ def user(docker, divvy, home):
     return User(divvy, home)
 
 
-def cgroups_of(job, started):
-    tree = f"{started['cgroup']}/{job}.1"
-    return [path for path, _, _ in os.walk("/sys/fs/cgroup") if path.endswith(tree)]
+def no_cgroup_of(divvy, job):
+    """In whatever hierarchy; they go moments after the end is told."""
+    tree = f"/divvy-{fnv(str(divvy.root)):012x}/{job}.1"
+    until(lambda: not [path for path, _, _ in os.walk("/sys/fs/cgroup") if path.endswith(tree)],
+          "its cgroups are gone")
 
 
 def left(user, job):
@@ -183,13 +186,13 @@ def test_it_lives_in_the_jobs_cgroup_and_leaves_none(user, docker):
     user.divvy.wait_state(job, "running")
     until(lambda: "task-0" in user.output(job), "it runs")
     assert inside(user, job, "sleep")
-    started = user.tracked(job)
     lines = [line.split(":", 2)[2] for line in user.output(job).splitlines()]
     assert all(f"/{job}.1/payload/task-0/" in line for line in lines)
     assert docker.containers()[0].endswith(f"-{job}.1-0")
     user.divvy.run("cancel", str(job), user=USER.pw_uid)
     assert user.divvy.wait(job)["state"] == "cancelled"
-    assert docker.containers() == [] and cgroups_of(job, started) == []
+    assert docker.containers() == []
+    no_cgroup_of(user.divvy, job)
     assert not left(user, job)
 
 
@@ -217,10 +220,10 @@ def test_its_memory_limit_ends_it(user):
 def test_one_that_hears_nothing_is_killed_and_gone(user, docker):
     job = user.submit("--", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done")
     until(lambda: "up" in user.output(job), "it runs")
-    started = user.tracked(job)
     user.divvy.run("cancel", str(job))
     assert user.divvy.wait(job)["state"] == "cancelled"
-    assert docker.containers() == [] and cgroups_of(job, started) == []
+    assert docker.containers() == []
+    no_cgroup_of(user.divvy, job)
 
 
 def test_a_killed_supervisor_leaves_no_container(user, docker):
@@ -229,7 +232,8 @@ def test_a_killed_supervisor_leaves_no_container(user, docker):
     started = user.tracked(job)
     os.kill(started["supervisor"]["pid"], signal.SIGKILL)
     assert user.divvy.wait(job)["state"] == "lost"
-    assert docker.containers() == [] and cgroups_of(job, started) == []
+    assert docker.containers() == []
+    no_cgroup_of(user.divvy, job)
     assert not left(user, job)
 
 
@@ -241,7 +245,8 @@ def test_everything_killed_at_once_leaves_no_container(user, docker):
     os.kill(started["supervisor"]["pid"], signal.SIGKILL)
     user.divvy.start()
     assert user.divvy.wait(job)["state"] == "lost"
-    assert docker.containers() == [] and cgroups_of(job, started) == []
+    assert docker.containers() == []
+    no_cgroup_of(user.divvy, job)
 
 
 def test_a_script_goes_in_and_attach_goes_in_too(user):
@@ -288,7 +293,7 @@ def test_an_image_that_is_not_there_is_not_fetched(user):
 STAND_IN = r"""#!/usr/bin/python3
 # Called as docker is: notes how, and puts what it is to run where it was told to (as root: it
 # has no capabilities, as the true client has none, and there is no daemon behind it).
-import json, os, subprocess, sys
+import json, os, subprocess, sys, time
 place = os.path.dirname(os.path.abspath(__file__))
 with open(f"{place}/calls", "a") as calls:
     status = open("/proc/self/status").read()
@@ -297,7 +302,12 @@ with open(f"{place}/calls", "a") as calls:
     calls.write(json.dumps([os.getuid(), sys.argv[1:], variables, held]) + "\n")
 if sys.argv[1] == "info":
     print(open(f"{place}/info").read())
+elif sys.argv[1] == "rm":
+    while os.path.exists(f"{place}/hangs"):
+        time.sleep(0.02)
 elif sys.argv[1] == "run":
+    while os.path.exists(f"{place}/fetches"):
+        time.sleep(0.02)
     words = sys.argv[2:]
     value = {w.split("=", 1)[0]: w.split("=", 1)[1] for w in words if w.startswith("--") and "=" in w}
     with open(f"{place}/env", "w") as file:
@@ -338,9 +348,9 @@ def stand_in(box):
     return StandIn(box)
 
 
-def begin(box, stand_in, text="docker: on\n"):
+def begin(box, stand_in, text="docker: on\n", grace="1s"):
     box.machine.up("a100-80gb:1")
-    box.divvy.configure("kill_wait: 1s\n" + text)
+    box.divvy.configure(f"kill_wait: {grace}\n" + text)
     box.divvy.start(env=stand_in.env)
     if box.divvy.json("status")["isolation"] == "none":
         pytest.skip("no unified cgroup hierarchy for jobs here")
@@ -389,7 +399,65 @@ def test_a_dead_supervisors_container_is_removed_before_the_job_is_over(box, sta
     until(lambda: stand_in.calls("run"), "docker was asked")
     os.kill(started["supervisor"]["pid"], signal.SIGKILL)
     assert divvy.wait(job)["state"] == "lost"
-    assert stand_in.calls("rm") and cgroups_of(job, started) == []
+    assert stand_in.calls("rm")
+    no_cgroup_of(divvy, job)
+
+
+def test_a_daemon_that_hangs_keeps_the_job_from_being_over(box, stand_in, home):
+    """What it was asked for may come true yet: the slice is not handed on before it is sure."""
+    divvy = begin(box, stand_in)
+    user = User(divvy, home)
+    job = divvy.submit(*words("--", "/bin/sleep", "1000"), **user.how)
+    divvy.wait_state(job, "running")
+    started = user.tracked(job)
+    until(lambda: stand_in.calls("run"), "docker was asked")
+    (stand_in.folder / "hangs").touch()
+    os.kill(started["supervisor"]["pid"], signal.SIGKILL)
+    until(lambda: stand_in.calls("rm"), "it was asked to remove the container")
+    assert divvy.show(job)["state"] == "ending"
+    (stand_in.folder / "hangs").unlink()
+    assert divvy.wait(job)["state"] == "lost"
+    no_cgroup_of(divvy, job)
+
+
+def test_cancelled_before_there_is_a_container_it_need_not_wait(box, stand_in, home):
+    divvy = begin(box, stand_in, "docker: pull\n", grace="1h")
+    user = User(divvy, home)
+    (stand_in.folder / "fetches").touch()
+    job = divvy.submit(*words("--", "/bin/echo", "ran"), **user.how)
+    divvy.wait_state(job, "running")
+    until(lambda: stand_in.calls("run"), "docker was asked")
+    assert "--pull=missing" in stand_in.calls("run")[0][1]
+    divvy.run("cancel", str(job))
+    assert divvy.wait(job)["state"] == "cancelled"
+    assert stand_in.calls("rm") and "ran" not in user.output(job)
+
+
+@pytest.mark.parametrize("point", ["SUPERVISE_STARTED", "SUPERVISE_LETGO", "SUPERVISE_OVER",
+                                   "SUPERVISE_EXIT", "STARTED_READ", "EXIT_READ"])
+def test_killed_here_it_runs_once_at_most_and_leaves_nothing(box, stand_in, home, point):
+    if b"DIVVY_KILL" not in (harness.PROGRAMS / "divvyd").read_bytes():
+        pytest.skip("this build has no kill points (meson: -Dkillpoints=true)")
+    kill = box.folder / "kill"
+    kill.mkdir(mode=0o777)
+    stand_in.env["DIVVY_KILL"] = str(kill)
+    divvy = begin(box, stand_in)
+    user = User(divvy, home)
+    (kill / point).write_bytes(b"x")
+    job = divvy.submit(*words("--", "/bin/echo", "ran"), **user.how)
+    until(lambda: (kill / "killed").exists(), f"something dies at {point}")
+
+    def over():
+        if divvy.daemon.poll() is not None:
+            divvy.start(env=stand_in.env)
+        seen = divvy.run("show", str(job), "--json", check=False)
+        return seen.returncode == 0 and json.loads(seen.stdout)["state"] in harness.ENDED and \
+            json.loads(seen.stdout)["state"]
+    assert until(over, "the job has ended") in ("completed", "lost")
+    calls = (stand_in.folder / "calls").read_text().splitlines()
+    assert sum(json.loads(call)[1][0] == "run" for call in calls) <= 1
+    no_cgroup_of(divvy, job)
+    assert not left(user, job)
 
 
 @pytest.mark.parametrize("info, sentence", [
