@@ -40,11 +40,15 @@ static bool spell(const char *word, struct spelling *ret)
     return true;
 }
 
-/* Rounded another way: 7g.79gb is 7g.80gb, and 1g.5gb is not 1g.6gb. */
+/*
+ * Rounded another way, or before a board was for sale: 7g.79gb is 7g.80gb, 3g.95gb and 7g.189gb
+ * are a GB200's 3g.93gb and 7g.186gb; 1g.5gb is not 1g.6gb.
+ */
 static bool same_size(uint32_t a, uint32_t b)
 {
+    uint32_t most = a > b ? a : b;
     uint32_t apart = a > b ? a - b : b - a;
-    return apart <= 1 && 10 * apart <= (a > b ? a : b);
+    return 40 * apart <= most || (apart <= 1 && 10 * apart <= most);
 }
 
 const struct profile *layout_find_profile(const struct board *b, const char *word, bool *ret_other)

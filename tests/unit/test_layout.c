@@ -146,6 +146,13 @@ static void other_spellings_are_understood_with_a_warning(void **state)
     assert_string_equal(ch.warning, "7g.79gb is called 7g.80gb here");
     assert_string_equal(ch.steps.steps[0].profile, "7g.80gb");
     becomes(c, "slices: [MIG 3G.39GB]", "3g.40gb@4");
+    c = layouts_card(&inv, "gb200-186gb"); /* called so before it was for sale */
+    becomes(c, "slices: [3g.95gb, 4g.95gb]", "4g.93gb@0 3g.93gb@4");
+    becomes(c, "slices: [7g.189gb]", "7g.186gb@0");
+    c = layouts_card(&inv, "b200-180gb");
+    AUTO(layout_change) struct layout_change other = LAYOUT_CHANGE_INIT;
+    layouts_plan(c, "slices: [7g.189gb]", &other);
+    assert_int_equal(other.verdict, LAYOUT_INVALID);
 }
 
 static void parts_share_a_gpu_instance(void **state)
