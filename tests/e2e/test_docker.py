@@ -57,6 +57,12 @@ class Docker:
             self.daemon.wait(60)
         except subprocess.TimeoutExpired:
             self.daemon.kill()
+            self.daemon.wait()
+
+    def remove(self):
+        """dockerd leaves a mount behind."""
+        run("umount", "--quiet", self.folder / "exec/netns/default", check=False)
+        shutil.rmtree(self.folder)
 
     def run(self, *words, **more):
         return run("docker", f"--host=unix://{self.socket}", *words, **more)
@@ -75,17 +81,18 @@ def docker():
     docker = Docker(folder)
     image = make_image(folder)
     if not docker.start():
-        shutil.rmtree(folder, ignore_errors=True)
-        pytest.skip(f"dockerd does not work here: {docker.log.read_text().splitlines()[-1]}")
+        said = docker.log.read_text().splitlines()
+        docker.remove()
+        pytest.skip(f"dockerd does not work here: {said[-1]}")
     docker.run("import", image, IMAGE)
     tried = docker.run("run", "--rm", "--network=none", IMAGE, "true", check=False)
     if tried.returncode:
         docker.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        docker.remove()
         pytest.skip(f"docker runs no container here: {tried.stderr.strip()}")
     yield docker
     docker.stop()
-    shutil.rmtree(folder, ignore_errors=True)
+    docker.remove()
 
 
 class User:
