@@ -569,8 +569,13 @@ void accounts_done(struct daemon *d);
 /* ---- answers.c ---- */
 extern const struct api_ops daemon_api_ops;
 void answers_forget(struct daemon *d);
+void answers_owe_error(struct daemon *d, struct api_request *req, const struct err *e);
 /* A copy that lives until the next turn, one for each slot. */
 const char *answers_keep(struct daemon *d, size_t slot, const char *word);
+
+/* ---- submit.c: ops of api.h ---- */
+void submit_op(void *ctx, struct api_request *req, const struct api_caller *who,
+               struct job_spec *take_spec);
 
 /* ---- why.c ---- */
 /* Of a job that waits; fills `v`, which has its id. */
