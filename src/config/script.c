@@ -201,3 +201,19 @@ int script_parse_sbatch(const char *file, const char *text, size_t len, struct s
 {
     return parse_marked(file, SBATCH, text, len, ret, e);
 }
+
+int script_words(const char *file, unsigned line, const char *text, size_t len,
+                 struct script_options *ret, struct err *e)
+{
+    AUTO(script_options) struct script_options o = SCRIPT_OPTIONS_INIT;
+    struct reader r = { .file = file, .line = line, .begin = text, .p = text, .ret = &o };
+    r.end = text + len - (len && text[len - 1] == '\r');
+    if (memchr(text, '\0', len))
+        return fail(&r, text, e, "this line has a NUL byte in it");
+    int rc = read_line(&r, e);
+    if (rc < 0)
+        return rc;
+    *ret = o;
+    o = (struct script_options)SCRIPT_OPTIONS_INIT;
+    return 0;
+}

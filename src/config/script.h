@@ -53,6 +53,10 @@ void script_options_done(struct script_options *o);
 int script_parse(const char *file, const char *text, size_t len, struct script_options *ret,
                  struct err *e);
 
+/* The words of one line, as behind #DIVVY; `line` is its number in messages. */
+int script_words(const char *file, unsigned line, const char *text, size_t len,
+                 struct script_options *ret, struct err *e);
+
 /* The same of a script's #SBATCH lines; cli/sbatch.h makes options of ours of them. */
 int script_parse_sbatch(const char *file, const char *text, size_t len, struct script_options *ret,
                         struct err *e);

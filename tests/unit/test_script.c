@@ -110,6 +110,25 @@ static void no_script_is_endless(void **state)
     assert_int_equal(script_parse("big", big, SCRIPT_BYTES_MAX + 1, &none, NULL), -EFBIG);
 }
 
+static void a_line_by_itself_is_split_alike(void **state)
+{
+    (void)state;
+    struct err e = ERR_INIT;
+    AUTO(script_options) struct script_options o = SCRIPT_OPTIONS_INIT;
+    const char line[] = "--name 'a b' -- ./x \"1 2\" # first\r";
+    assert_int_equal(script_words("jobs", 7, line, strlen(line), &o, &e), 0);
+    assert_int_equal(o.count, 5);
+    assert_string_equal(o.argv[1], "a b");
+    assert_string_equal(o.argv[4], "1 2");
+    assert_int_equal(o.lines[4], 7);
+    AUTO(script_options) struct script_options none = SCRIPT_OPTIONS_INIT;
+    assert_int_equal(script_words("jobs", 8, "  # nothing", 11, &none, &e), 0);
+    assert_int_equal(none.count, 0);
+    assert_int_equal(script_words("jobs", 9, "echo $x", 7, &none, &e), -EINVAL);
+    assert_true(strncmp(e.text, "jobs:9:6: variables", 19) == 0);
+    assert_int_equal(script_words("jobs", 9, "a\0b", 3, &none, &e), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +137,7 @@ int main(void)
         cmocka_unit_test(only_directives_before_the_first_command_count),
         cmocka_unit_test(faults_name_line_and_column),
         cmocka_unit_test(no_script_is_endless),
+        cmocka_unit_test(a_line_by_itself_is_split_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
