@@ -71,6 +71,13 @@ struct api_ops {
      */
     void (*submit)(void *ctx, struct api_request *req, const struct api_caller *who,
                    struct job_spec *take_spec);
+    /*
+     * Queue 1 to JOB_MANY_MAX jobs in one transaction. The list and its specs are
+     * the daemon's from here on; each has passed what `submit`'s has. Answer:
+     * api_answer_json with {"ids", "notes", "refused"} (docs/openapi.yaml).
+     */
+    void (*submit_many)(void *ctx, struct api_request *req, const struct api_caller *who,
+                        struct job_spec *take_specs, size_t count);
 
     /*
      * Cancel, hold, release or requeue a job that exists and is `who`'s, or

@@ -5,6 +5,15 @@
 
 #include "model/array.h"
 
+/* The daemon fills in the account; everything else is checked as if it had. */
+static int check_submit(const struct job_spec *spec, struct err *e)
+{
+    struct job_spec whole = *spec;
+    if (!whole.account)
+        whole.account = (char *)"default";
+    return job_spec_check(&whole, e);
+}
+
 int api_read_submit(const char *body, size_t len, struct job_spec *ret, struct err *e)
 {
     auto_json json_t *json = NULL;
@@ -12,18 +21,62 @@ int api_read_submit(const char *body, size_t len, struct job_spec *ret, struct e
     int r = json_parse(body, len, "the body", &json, e);
     if (r == 0)
         r = job_spec_from_json(json, &spec, e);
-    if (r < 0)
-        return r;
-    /* The daemon fills in the account; everything else is checked as if it had. */
-    struct job_spec whole = spec;
-    if (!whole.account)
-        whole.account = (char *)"default";
-    r = job_spec_check(&whole, e);
+    if (r == 0)
+        r = check_submit(&spec, e);
     if (r < 0)
         return r;
     *ret = spec;
     spec = (struct job_spec){ .name = NULL };
     return 0;
+}
+
+static int read_one_of_many(json_t *json, char *const *env, struct job_spec *ret, struct err *e)
+{
+    int r = job_spec_from_json(json, ret, e);
+    if (r < 0)
+        return r;
+    if (!ret->env)
+        ret->env = strv_copy(env);
+    return check_submit(ret, e);
+}
+
+static int read_many(json_t *jobs, char *const *env, struct job_spec **ret, size_t *ret_count,
+                     struct err *e)
+{
+    size_t n = json_array_size(jobs);
+    struct job_spec *specs = mem_new((n + 1) * sizeof *specs);
+    size_t i = 0;
+    int r = n ? 0 : err_set(e, -EINVAL, "jobs: there is none");
+    for (; r == 0 && i < n; i++)
+        if ((r = read_one_of_many(json_array_get(jobs, i), env, &specs[i], e)) < 0)
+            err_wrap(e, r, "jobs[%zu]", i);
+    if (r == 0) {
+        *ret = specs;
+        *ret_count = n;
+        return 0;
+    }
+    for (size_t k = 0; k < i; k++)
+        job_spec_done(&specs[k]);
+    free(specs);
+    return r;
+}
+
+int api_read_submit_many(const char *body, size_t len, struct job_spec **ret, size_t *ret_count,
+                         struct err *e)
+{
+    auto_json json_t *json = NULL;
+    struct fields f;
+    int r = json_parse(body, len, "the body", &json, e);
+    if (r < 0)
+        return r;
+    fields_open(&f, json, "the body", e);
+    char **env = fields_strv(&f, "env", FIELD_OPTIONAL, JOB_ENV_MAX, JOB_ENV_MAX);
+    json_t *jobs = fields_array(&f, "jobs", FIELD_REQUIRED, JOB_MANY_MAX);
+    r = fields_close(&f, FIELDS_STRICT);
+    if (r == 0)
+        r = read_many(jobs, env, ret, ret_count, e);
+    strv_free(env);
+    return r;
 }
 
 static void read_pool(struct fields *f, int *ret)

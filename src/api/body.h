@@ -13,6 +13,14 @@
 /* POST /v1/jobs. `ret` is job_spec_done's. -EINVAL, -E2BIG. */
 int api_read_submit(const char *body, size_t len, struct job_spec *ret, struct err *e);
 
+/*
+ * POST /v1/batch: {"jobs": [as above, …], "env": […]}; `env` is that of jobs that
+ * name none. Nobody's id is known yet, so none may depend on another one of them.
+ * *ret (a list on the heap) and its specs are the caller's. -EINVAL, -E2BIG.
+ */
+int api_read_submit_many(const char *body, size_t len, struct job_spec **ret, size_t *ret_count,
+                         struct err *e);
+
 /* PATCH /v1/cards/N: pool and mode, -1 where absent; at least one is there. -EINVAL. */
 int api_read_set_card(const char *body, size_t len, int *ret_pool, int *ret_mode, struct err *e);
 

@@ -152,6 +152,18 @@ static int post_job(struct route_call *c, struct err *e)
     return 0;
 }
 
+static int post_batch(struct route_call *c, struct err *e)
+{
+    struct job_spec *specs = NULL;
+    size_t count = 0;
+    int r = api_read_submit_many(c->req->body.buf, c->req->body.len, &specs, &count, e);
+    if (r < 0)
+        return r;
+    owe(c->req);
+    c->ops->submit_many(c->ctx, c->req, c->who, specs, count);
+    return 0;
+}
+
 static bool list_full(struct api_jobs *out)
 {
     if (out->count == out->limit)
@@ -325,6 +337,7 @@ static const struct route routes[] = {
     { "GET", "/v1/history", ANYBODY, true, list_history },
     { "GET", "/v1/jobs", ANYBODY, true, list_jobs },
     { "POST", "/v1/jobs", ANYBODY, false, post_job },
+    { "POST", "/v1/batch", ANYBODY, false, post_batch },
     { "GET", "/v1/jobs/{}", ANYBODY, false, get_job },
     { "GET", "/v1/jobs/{}/wait", ANYBODY, true, wait_job },
     { "GET", "/v1/jobs/{}/why", ANYBODY, false, why_job },

@@ -41,6 +41,65 @@ int client_submit(struct client *c, const struct job_spec *spec, uint64_t *ret_i
     return 0;
 }
 
+static bool same_env(char *const *a, char *const *b)
+{
+    size_t i = 0;
+    if (!a || !b)
+        return a == b;
+    while (a[i] && b[i] && strcmp(a[i], b[i]) == 0)
+        i++;
+    return !a[i] && !b[i];
+}
+
+/* An environment that they share goes along once. */
+static json_t *many_to_json(const struct job_spec *specs, size_t count)
+{
+    json_t *body = json_object();
+    json_t *jobs = json_array();
+    for (size_t i = 0; i < count; i++) {
+        bool own = !same_env(specs[i].env, specs[0].env);
+        (void)json_array_append_new(jobs, job_spec_to_json(&specs[i], own)); /* or no memory */
+    }
+    json_put(body, "jobs", jobs);
+    if (specs[0].env)
+        json_put(body, "env", json_strv(specs[0].env));
+    return body;
+}
+
+/* What the daemon said of the first that it refused. */
+static int read_refusal(json_t *refused, struct err *e)
+{
+    json_int_t code = json_integer_value(json_object_get(refused, "code"));
+    const char *why = json_string_value(json_object_get(refused, "message"));
+    return err_set(e, code < 0 && code > -4096 ? (int)code : -EREMOTEIO, "%s",
+                   why ? why : "divvyd told no reason");
+}
+
+int client_submit_many(struct client *c, const struct job_spec *specs, size_t count,
+                       uint64_t *ret_ids, size_t *ret_taken, size_t *ret_refused, struct err *e)
+{
+    auto_json json_t *body = many_to_json(specs, count);
+    auto_json json_t *answer = NULL;
+    *ret_taken = 0;
+    *ret_refused = count;
+    int r = client_ask(c, "POST", "/v1/batch", body, ASK_MS, &answer, e);
+    if (r < 0)
+        return r;
+    json_t *ids = json_object_get(answer, "ids");
+    json_t *refused = json_object_get(answer, "refused");
+    size_t n = json_array_size(ids);
+    if (n > count || (n < count && !json_is_object(refused)))
+        return err_set(e, -EREMOTEIO, "divvyd's answer tells of %zu jobs, and %zu were sent", n,
+                       count);
+    for (size_t i = 0; i < n; i++)
+        ret_ids[i] = (uint64_t)json_integer_value(json_array_get(ids, i));
+    *ret_taken = n;
+    json_int_t at = json_integer_value(json_object_get(refused, "index"));
+    if (n < count && at >= 0 && (size_t)at < count)
+        *ret_refused = (size_t)at;
+    return n < count ? read_refusal(refused, e) : 0;
+}
+
 /* Everything but letters, digits and a few harmless signs as %XX. */
 static void add_escaped(struct text *t, const char *s)
 {

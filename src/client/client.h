@@ -56,6 +56,14 @@ char *client_root(const char *root);
 /* On success the job is on disk. *ret_note: NULL, or a remark; the caller frees it. */
 int client_submit(struct client *c, const struct job_spec *spec, uint64_t *ret_id, char **ret_note,
                   struct err *e);
+/*
+ * 1 to JOB_MANY_MAX jobs in one transaction. All of them, and 0; or the first
+ * *ret_taken of them (often none), and why specs[*ret_refused] was not; `count`
+ * there: the request as a whole failed. Those that were taken are on disk, with
+ * their numbers in ret_ids. Both are always set.
+ */
+int client_submit_many(struct client *c, const struct job_spec *specs, size_t count,
+                       uint64_t *ret_ids, size_t *ret_taken, size_t *ret_refused, struct err *e);
 /* All pages. Ended by job_list_done. */
 int client_jobs(struct client *c, const struct job_filter *f, struct job_list *ret, struct err *e);
 void job_list_done(struct job_list *l);

@@ -428,6 +428,7 @@ static int op_usage(void *ctx, struct ledger *ret, struct err *e)
 
 const struct api_ops daemon_api_ops = {
     .submit = submit_op,
+    .submit_many = submit_op_many,
     .act = op_act,
     .set_card = op_set_card,
     .job = op_job,

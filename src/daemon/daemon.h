@@ -576,6 +576,8 @@ const char *answers_keep(struct daemon *d, size_t slot, const char *word);
 /* ---- submit.c: ops of api.h ---- */
 void submit_op(void *ctx, struct api_request *req, const struct api_caller *who,
                struct job_spec *take_spec);
+void submit_op_many(void *ctx, struct api_request *req, const struct api_caller *who,
+                    struct job_spec *take_specs, size_t count);
 
 /* ---- why.c ---- */
 /* Of a job that waits; fills `v`, which has its id. */

@@ -187,3 +187,76 @@ void submit_op(void *ctx, struct api_request *req, const struct api_caller *who,
     }
     job_spec_done(take_spec);
 }
+
+/* ---- many at once ---- */
+
+struct many {
+    json_t *ids, *notes;
+    json_t *refused; /* what ended it; NULL: nothing did */
+};
+
+static json_t *refusal(size_t index, const struct err *e)
+{
+    json_t *j = json_object();
+    json_put_u64(j, "index", index);
+    json_put_i64(j, "code", e->code);
+    json_put_text(j, "message", e->text);
+    return j;
+}
+
+/* All of them could come in by themselves. */
+static int check_many(struct daemon *d, const struct api_caller *who, struct job_spec *specs,
+                      size_t count, size_t *ret_refused, struct err *e)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = check_submit(d, who, &specs[i], e);
+        *ret_refused = i;
+    }
+    return r;
+}
+
+/* Limits count those that came in before it, so they are asked again. */
+static int enter_one(struct daemon *d, const struct api_caller *who, const struct job_spec *s,
+                     struct many *m, struct err *e)
+{
+    uint64_t id = 0;
+    int r = check_shares(d, who, s, e);
+    if (r == 0)
+        r = enter_job(d, who, s, &id, e);
+    if (r < 0)
+        return r;
+    auto_free char *note = note_of(d, &s->request);
+    (void)json_array_append_new(m->ids, json_integer((json_int_t)id)); /* memory ends the program */
+    (void)json_array_append_new(m->notes, note ? json_string(note) : json_null()); /* the same */
+    return 0;
+}
+
+static json_t *enter_many(struct daemon *d, const struct api_caller *who, struct job_spec *specs,
+                          size_t count)
+{
+    struct err e = ERR_INIT;
+    size_t refused = 0;
+    struct many m = { .ids = json_array(), .notes = json_array() };
+    if (check_many(d, who, specs, count, &refused, &e) < 0)
+        m.refused = refusal(refused, &e);
+    for (size_t i = 0; i < count && !m.refused; i++)
+        if (enter_one(d, who, &specs[i], &m, &e) < 0)
+            m.refused = refusal(i, &e);
+    json_t *answer = json_object();
+    json_put(answer, "ids", m.ids);
+    json_put(answer, "notes", m.notes);
+    json_put(answer, "refused", m.refused ? m.refused : json_null());
+    return answer;
+}
+
+void submit_op_many(void *ctx, struct api_request *req, const struct api_caller *who,
+                    struct job_spec *take_specs, size_t count)
+{
+    struct owed o = { .request = req, .kind = OWED_JSON };
+    o.json = enter_many(ctx, who, take_specs, count);
+    turn_owe(ctx, &o);
+    for (size_t i = 0; i < count; i++)
+        job_spec_done(&take_specs[i]);
+    free(take_specs);
+}

@@ -26,6 +26,7 @@
 #define JOB_CPU_MILLI_MAX 65536000
 #define JOB_MEM_MIN 1048576 /* less than a MiB starts nothing */
 #define JOB_ENV_MAX 131072  /* bytes of the environment */
+#define JOB_MANY_MAX 256    /* jobs in one request: what a turn of the loop may take */
 
 enum job_state {
     JOB_PENDING = 0,

@@ -165,6 +165,12 @@ def test_answers_are_as_the_document_says(api):
     folded = expect(api, "GET", "/v1/jobs", query=f"?fold=true&after={array - 1}")["jobs"]
     assert [job["array"]["indices"] for job in folded] == ["0-9"]
     expect(api, "POST", "/v1/jobs/{id}/cancel", {"indices": "3"}, id=array)
+    many = expect(api, "POST", "/v1/batch", {"jobs": [spec(hold=True), spec(hold=True, env=["A=2"])],
+                                             "env": ["A=1"]})
+    assert many["refused"] is None and len(set(many["ids"])) == 2
+    expect(api, "POST", "/v1/batch", {"jobs": []}, 400)
+    for held in many["ids"]:
+        expect(api, "POST", "/v1/jobs/{id}/cancel", id=held)
     expect(api, "POST", "/v1/jobs/{id}/cancel", id=array)
     expect(api, "POST", "/v1/jobs/{id}/cancel", id=tail)
     expect(api, "POST", "/v1/jobs/{id}/cancel", {}, id=job)

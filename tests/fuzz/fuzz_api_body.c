@@ -21,6 +21,23 @@ static void try_submit(const char *data, size_t size)
     job_spec_done(&spec);
 }
 
+static void try_many(const char *data, size_t size)
+{
+    struct err e = ERR_INIT;
+    struct job_spec *specs = NULL;
+    size_t count = 0;
+    if (api_read_submit_many(data, size, &specs, &count, &e) < 0) {
+        assert(e.code < 0 && e.text[0] && !specs);
+        return;
+    }
+    assert(count >= 1 && count <= JOB_MANY_MAX);
+    for (size_t i = 0; i < count; i++) {
+        assert(specs[i].name && specs[i].cwd[0] == '/' && specs[i].argv[0][0]);
+        job_spec_done(&specs[i]);
+    }
+    free(specs);
+}
+
 static void try_card(const char *data, size_t size)
 {
     int pool = -1;
@@ -57,6 +74,7 @@ static void try_parameters(const char *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     try_submit((const char *)data, size);
+    try_many((const char *)data, size);
     try_card((const char *)data, size);
     try_parameters((const char *)data, size);
     return 0;
