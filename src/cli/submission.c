@@ -112,7 +112,7 @@ static bool names_caller(const struct submission *s, const char *script)
            has_user(s->options.values[OPT_ERROR].words) || has_user(script);
 }
 
-static int make_spec(const struct session *session, struct submission *s, const char *script,
+static int make_spec(const struct session *session, const struct submission *s, const char *script,
                      bool attached, struct job_spec *ret, struct err *e)
 {
     auto_free char *cwd = getcwd(NULL, 0);
@@ -131,12 +131,18 @@ static int make_spec(const struct session *session, struct submission *s, const 
     int r = job_options_spec(&s->options, &where, ret, &left_out, e);
     if (r < 0)
         return r;
-    if (left_out)
+    if (left_out && !s->quiet)
         verb_note("left out of the job's environment, because they are no UTF-8: %s", left_out);
     r = s->options.values[OPT_CHDIR].words ? check_directory(ret->cwd, e) : 0;
     if (r < 0)
         job_spec_done(ret);
     return r;
+}
+
+int submission_make(const struct session *session, const struct submission *s, struct job_spec *ret,
+                    struct err *e)
+{
+    return make_spec(session, s, NULL, false, ret, e);
 }
 
 int submission_spec(const struct session *session, struct submission *s, bool may_be_script,

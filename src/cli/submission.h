@@ -11,6 +11,7 @@ struct submission {
     struct job_options options;
     char **command; /* borrowed from argv, NULL-terminated; NULL: none was given */
     bool quoted;    /* it stood behind "--": a command, not a script */
+    bool quiet;     /* what was left out of its environment is not told */
 };
 
 /* For the verb's argp parser: 0 when it took the key, else ARGP_ERR_UNKNOWN. */
@@ -23,6 +24,13 @@ error_t submission_parse(struct submission *s, int key, char *arg, struct argp_s
  */
 int submission_spec(const struct session *session, struct submission *s, bool may_be_script,
                     struct job_spec *ret);
+
+/*
+ * The same of a command, never a script, without a word of its own. A %u in a
+ * file's name needs session->caller_name.
+ */
+int submission_make(const struct session *session, const struct submission *s, struct job_spec *ret,
+                    struct err *e);
 
 /* Submits; prints the daemon's remark. On failure prints, and returns the exit status. */
 int submission_send(const struct session *session, struct client *c, const struct job_spec *spec,

@@ -1,20 +1,27 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/batch.h"
 #include "cli/ids.h"
 #include "cli/submission.h"
 #include "model/array.h"
 
 #define KEY_QUIET 'q'
 #define KEY_WAIT 'W'
+#define KEY_BATCH 0x1102
 
 struct submit_call {
     struct submission submission;
     bool quiet, wait;
+    const char *batch; /* a file of jobs; NULL: none */
 };
 
 static const struct argp_option own_options[] = {
     { NULL, 0, NULL, 0, "How to submit:", 3 },
+    { "batch", KEY_BATCH, "FILE", 0,
+      "a job of each line of this file (-: standard input), as in --time 2h -- ./train.sh 1; "
+      "thousands a second",
+      3 },
     { "wait", KEY_WAIT, NULL, 0, "wait until it has ended, and exit as it did", 3 },
     { "quiet", KEY_QUIET, NULL, 0, "print only the job's number (as without a terminal)", 3 },
     { 0 },
@@ -33,6 +40,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_QUIET:
         c->quiet = true;
+        return 0;
+    case KEY_BATCH:
+        c->batch = arg;
         return 0;
     case KEY_WAIT:
         c->wait = true;
@@ -92,6 +102,21 @@ static int wait_for_end(const struct session *s, struct client *c, uint64_t id)
     return status;
 }
 
+static int submit_batch(const struct session *s, struct submit_call *call)
+{
+    if (call->submission.command)
+        return verb_usage(s,
+                          "--batch takes the commands from %.200s, and there is one here, too: "
+                          "%.64s",
+                          call->batch, call->submission.command[0]);
+    if (call->wait)
+        return verb_usage(s, "--wait waits for one job; divvy wait takes the numbers that --batch "
+                             "prints");
+    int status = batch_submit(s, call->batch, &call->submission);
+    job_options_done(&call->submission.options);
+    return status;
+}
+
 int verb_submit(struct session *s, int argc, char **argv)
 {
     struct submit_call call = { .quiet = false };
@@ -106,11 +131,14 @@ int verb_submit(struct session *s, int argc, char **argv)
     memcpy(options + n, own_options, sizeof own_options);
     struct verb_words words = { .options = options,
                                 .parser = parse,
-                                .args = "SCRIPT [ARGUMENT...]\n-- COMMAND [ARGUMENT...]",
+                                .args =
+                                    "SCRIPT [ARGUMENT...]\n-- COMMAND [ARGUMENT...]\n--batch FILE",
                                 .doc = doc,
                                 .flags = ARGP_IN_ORDER };
     verb_parse(s, &words, argc, argv, &call);
     s->own_failure = call.wait ? STATUS_OURS : 0;
+    if (call.batch)
+        return submit_batch(s, &call);
     status = submission_spec(s, &call.submission, true, &spec);
     if (status != STATUS_OK)
         return status;
