@@ -40,6 +40,7 @@ static const struct argp_option options[] = {
       0 },
     { "nvml", OPT_NVML, "FILE", 0, "The driver's library (default: libnvidia-ml.so.1)", 0 },
     { "verbose", 'v', NULL, 0, "Tell more", 0 },
+    { NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0 }, /* --help is argp's */
     { "child", OPT_CHILD, "KIND", OPTION_HIDDEN, "Serve the driver on descriptor 3", 0 },
     { "alive", OPT_ALIVE, "FILE", OPTION_HIDDEN, "Hold FILE locked while carrying out steps", 0 },
     { 0 },
@@ -57,6 +58,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'v':
         a->verbose = true;
+        return 0;
+    case 'h':
+        argp_state_help(state, stdout, ARGP_HELP_STD_HELP); /* ends the program */
         return 0;
     case OPT_DRIVER_ROOT:
         a->driver_root = arg;

@@ -35,23 +35,33 @@ enum option_key {
         "json", OPT_JSON, NULL, 0, "print JSON", 0                                                 \
     }
 
-static const struct argp_option plain_options[] = { DIR_OPTION, { 0 } };
-static const struct argp_option json_options[] = { DIR_OPTION, JSON_OPTION, { 0 } };
-static const struct argp_option boards_options[] = { JSON_OPTION, { 0 } };
+/* --help is argp's. */
+#define HELP_LETTER                                                                                \
+    {                                                                                              \
+        NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0                                                    \
+    }
+
+static const struct argp_option plain_options[] = { DIR_OPTION, HELP_LETTER, { 0 } };
+static const struct argp_option json_options[] = { DIR_OPTION, JSON_OPTION, HELP_LETTER, { 0 } };
+static const struct argp_option boards_options[] = { JSON_OPTION, HELP_LETTER, { 0 } };
 static const struct argp_option up_options[] = {
     DIR_OPTION,
     { "driver", OPT_DRIVER, "VERSION", 0,
       "the driver's version, like 535.309.01 (default: 550.163.01, or what the boards need)", 0 },
     { "seed", OPT_SEED, "N", 0, "another seed gives the cards other UUIDs and serials", 0 },
     { "owner", OPT_OWNER, "USER", 0, "who may change the machine (default: you)", 0 },
+    HELP_LETTER,
     { 0 }
 };
-static const struct argp_option down_options[] = {
-    DIR_OPTION, { "force", OPT_FORCE, NULL, 0, "kill the processes that use its cards", 0 }, { 0 }
-};
+static const struct argp_option down_options[] = { DIR_OPTION,
+                                                   { "force", OPT_FORCE, NULL, 0,
+                                                     "kill the processes that use its cards", 0 },
+                                                   HELP_LETTER,
+                                                   { 0 } };
 static const struct argp_option reboot_options[] = {
     DIR_OPTION,
     { "kill", OPT_KILL, NULL, 0, "kill the processes that use its cards, too", 0 },
+    HELP_LETTER,
     { 0 }
 };
 
@@ -121,6 +131,9 @@ static error_t take_option(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_KILL:
         c->kill = true;
+        return 0;
+    case 'h':
+        argp_state_help(state, stdout, ARGP_HELP_STD_HELP); /* ends the program */
         return 0;
     case ARGP_KEY_ARG:
         if (c->count == COMMAND_WORDS_MAX)

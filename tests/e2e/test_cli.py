@@ -90,6 +90,13 @@ def test_every_verb_has_help(box, machine, verb):
     assert box.divvy.run("help", verb).stdout == shown
 
 
+@pytest.mark.parametrize("words", [["divvyd"], ["divvy-sim"], ["divvy-sim", "status"], ["divvy", "submit"]])
+def test_h_is_help_in_every_program(words):
+    program, *more = words
+    shown = [harness.run(harness.PROGRAMS / program, *more, option).stdout for option in ("-h", "--help")]
+    assert shown[0] == shown[1] and "sage" in shown[0]
+
+
 def test_the_list_of_verbs(box, machine):
     shown = box.divvy.run("help").stdout
     for verb in ("submit", "run", "queue", "gpus", "cancel"):
