@@ -12,10 +12,9 @@ void sched_decision_done(struct sched_decision *d)
 
 static void release_due(struct sched *s, int64_t now_us)
 {
-    for (struct entry *e = s->held, *next; e; e = next) {
-        next = e->right;
-        if (e->held_until_us <= now_us)
-            sched_release(s, e->id);
+    while (pile_first_key(&s->held) <= now_us) {
+        const struct entry *e = pile_first(&s->held);
+        sched_release(s, e->id);
     }
 }
 
@@ -23,9 +22,8 @@ void sched_cycle(struct sched *s, struct now now)
 {
     release_due(s, now.boot_us);
     preempt_settle(s, now.boot_us);
-    s->line_stale = true;
+    line_changed(s);
     s->cycle++;
-    s->closed = 0;
     ask_forget(s);
     s->holder_asked = false;
     s->passed_over = false;
@@ -248,9 +246,8 @@ static int64_t may_turn_us(const struct sched *s, const struct inventory_card *c
 int64_t sched_wake_us(const struct sched *s, const struct inventory *inv, struct now now)
 {
     int64_t wake = s->pending && s->policy.preempt_las ? s->crossing_us : INT64_MAX;
-    for (const struct entry *e = s->held; e; e = e->right)
-        if (e->held_until_us < wake)
-            wake = e->held_until_us;
+    if (pile_first_key(&s->held) < wake)
+        wake = pile_first_key(&s->held);
     for (size_t i = 0; s->pending && i < inv->card_count; i++) {
         int64_t at = may_turn_us(s, &inv->cards[i]);
         if (at > now.boot_us && at < wake)

@@ -104,15 +104,27 @@ struct entry *tree_first(struct entry *root)
     return root;
 }
 
-struct entry *tree_first_within(struct entry *root, int64_t limit_us)
+static void least(int64_t *us, int64_t other_us)
 {
+    if (other_us < *us)
+        *us = other_us;
+}
+
+struct entry *tree_first_within(struct entry *root, int64_t limit_us, int64_t *ret_until_us)
+{
+    int64_t before_us = INT64_MAX;
     while (shortest(root) <= limit_us && root) {
-        if (shortest(root->left) <= limit_us && root->left)
+        if (shortest(root->left) <= limit_us && root->left) {
             root = root->left;
-        else if (root->limit_us <= limit_us)
+            continue;
+        }
+        least(&before_us, shortest(root->left));
+        if (root->limit_us <= limit_us) {
+            *ret_until_us = before_us;
             return root;
-        else
-            root = root->right;
+        }
+        least(&before_us, root->limit_us);
+        root = root->right;
     }
     return NULL;
 }

@@ -33,7 +33,7 @@ struct entry {
     int64_t limit_us; /* INT64_MAX: without end */
     struct shape *shape;
     struct entry *next;         /* same bucket of the table; or next free one */
-    struct entry *left, *right; /* pending: the tree; held, running: before and after in the list */
+    struct entry *left, *right; /* pending: the tree; running: before and after in the list */
     union {
         int64_t shortest_us;   /* pending: the least limit at and below this node */
         int64_t held_until_us; /* held */
@@ -41,7 +41,10 @@ struct entry {
     };
     int64_t submit_us;       /* its age counts from then */
     double attained_card_us; /* service of the attempts that are over */
-    uint32_t size;           /* pending: nodes at and below this one */
+    union {
+        uint32_t size; /* pending: nodes at and below this one */
+        uint32_t slot; /* held: its place among them */
+    };
     uint16_t level; /* thresholds of attained service it has passed; 0 where it does not matter */
     uint16_t state; /* enum entry_state */
 };
@@ -51,8 +54,11 @@ struct entry *tree_insert(struct entry *root, struct entry *e);
 struct entry *tree_remove(struct entry *root, struct entry *e);
 
 struct entry *tree_first(struct entry *root); /* NULL: empty */
-/* The first in line with a limit of at most this; NULL: there is none. */
-struct entry *tree_first_within(struct entry *root, int64_t limit_us);
+/*
+ * The first in line with a limit of at most this; NULL: there is none. It is
+ * the answer for every limit from its own up to (without) `ret_until_us`.
+ */
+struct entry *tree_first_within(struct entry *root, int64_t limit_us, int64_t *ret_until_us);
 /* How many stand before this place in line. */
 uint32_t tree_before(const struct entry *root, const struct entry *e);
 static inline uint32_t tree_size(const struct entry *root)

@@ -7,23 +7,61 @@
  * A heap of leaves by their best candidates, or by what these could be at best
  * while nobody has looked. What was the best can only become worse while nothing
  * starts (questions close, none opens), so a leaf is looked at only when it
- * comes to the top.
+ * comes to the top. Who has nothing left that may be tried is not in the line:
+ * each question knows who asks it, by limit, and so who is still to be heard
+ * when jobs of a short limit alone may go.
  */
+
+static double age_of(const struct sched *s, const struct entry *e, int64_t now_us)
+{
+    int64_t most_us = s->policy.order.age_max_us;
+    double waited = (double)(now_us - e->submit_us);
+    if (most_us <= 0 || waited <= 0)
+        return 0;
+    return waited < (double)most_us ? waited / (double)most_us : 1;
+}
+
+static double size_of(const struct sched *s, const struct question *q)
+{
+    double size = (double)q->need.dominant_ppm / PPM / (s->cards ? (double)s->cards : 1);
+    return size > 1 ? 1 : size;
+}
 
 struct turn turn_of(const struct sched *s, const struct entry *e, int64_t now_us)
 {
     const struct sched_order *o = &s->policy.order;
     const struct shape *sh = e->shape;
-    double cards = s->cards ? (double)s->cards : 1;
-    double waited = (double)(now_us - e->submit_us);
-    struct turn t = { .tier = sh->class->priority, .factor = s->tree[sh->leaf->node].factor };
-    if (o->age_max_us > 0 && waited > 0)
-        t.age = waited < (double)o->age_max_us ? waited / (double)o->age_max_us : 1;
-    t.size = (double)sh->question->need.dominant_ppm / PPM / cards;
-    if (t.size > 1)
-        t.size = 1;
+    struct turn t = { .tier = sh->class->priority,
+                      .factor = s->tree[sh->leaf->node].factor,
+                      .age = age_of(s, e, now_us),
+                      .size = size_of(s, sh->question) };
     t.points = o->share * t.factor + o->age * t.age + o->size * t.size;
     return t;
+}
+
+/* What decides of its turn, and no more: the job itself is not read where its shape knows. */
+struct stand {
+    struct entry *entry; /* NULL: nobody */
+    uint32_t tier, level;
+    double points;
+    uint64_t order;
+};
+
+static bool weighs(double weight)
+{
+    return weight > 0 || weight < 0;
+}
+
+static double points_of(const struct sched *s, const struct shape *sh, const struct entry *e,
+                        int64_t now_us)
+{
+    const struct sched_order *o = &s->policy.order;
+    double points = o->share * s->tree[sh->leaf->node].factor;
+    if (weighs(o->age))
+        points += o->age * age_of(s, e, now_us);
+    if (weighs(o->size))
+        points += o->size * size_of(s, sh->question);
+    return points;
 }
 
 static struct entry *candidate_of(struct sched *s, const struct inventory *inv, struct shape *sh)
@@ -35,7 +73,7 @@ static struct entry *candidate_of(struct sched *s, const struct inventory *inv, 
         break;
     case ANSWER_SHORT:
         if (sh->shortest_us <= sh->question->short_us)
-            e = tree_first_within(sh->root, sh->question->short_us);
+            e = shape_first_within(sh, sh->question->short_us);
         break;
     case ANSWER_NO:
     case ANSWER_NEVER:
@@ -47,65 +85,86 @@ static struct entry *candidate_of(struct sched *s, const struct inventory *inv, 
     return sh->meter_count && meters_full(sh).meter ? NULL : e;
 }
 
-/* Inside a leaf: tier, attained service, points, place in line. */
-static bool before(const struct entry *a, const struct turn *ta, const struct entry *b,
-                   const struct turn *tb)
+static struct stand stand_of(struct sched *s, const struct inventory *inv, struct shape *sh,
+                             int64_t now_us)
 {
-    if (ta->tier != tb->tier)
-        return ta->tier > tb->tier;
+    struct stand st = { .entry = sh->first ? candidate_of(s, inv, sh) : NULL };
+    if (!st.entry)
+        return st;
+    st.tier = sh->class->priority;
+    st.level = sh->leaf->account->inside == SCHED_LAS ? st.entry->level : 0;
+    st.order = st.entry == sh->first ? sh->first_order : st.entry->order;
+    st.points = points_of(s, sh, st.entry, now_us);
+    return st;
+}
+
+/* Inside a leaf: tier, attained service, points, place in line. */
+static bool before(const struct stand *a, const struct stand *b)
+{
+    if (a->tier != b->tier)
+        return a->tier > b->tier;
     if (a->level != b->level)
         return a->level < b->level;
-    if (ta->points < tb->points || ta->points > tb->points)
-        return ta->points > tb->points;
-    return entry_before(a, b);
+    if (a->points < b->points || a->points > b->points)
+        return a->points > b->points;
+    return a->order != b->order ? a->order < b->order : a->entry->id < b->entry->id;
 }
 
 /* Between leaves, whose service is not compared. */
-static bool turn_before(const struct entry *a, const struct turn *ta, const struct entry *b,
-                        const struct turn *tb)
+static bool turn_before(const struct stand *a, const struct stand *b)
 {
-    if (ta->tier != tb->tier)
-        return ta->tier > tb->tier;
-    if (ta->points < tb->points || ta->points > tb->points)
-        return ta->points > tb->points;
-    return a->order != b->order ? a->order < b->order : a->id < b->id;
+    if (a->tier != b->tier)
+        return a->tier > b->tier;
+    if (a->points < b->points || a->points > b->points)
+        return a->points > b->points;
+    return a->order != b->order ? a->order < b->order : a->entry->id < b->entry->id;
+}
+
+/* The best of a leaf now; `q`: of those that ask this alone. */
+static struct stand first_of_leaf(struct sched *s, const struct inventory *inv,
+                                  const struct leaf *l, const struct question *q, int64_t now_us)
+{
+    struct stand best = { .entry = NULL };
+    for (struct shape *sh = l->shapes; sh; sh = sh->next) {
+        if (q && sh->question != q)
+            continue;
+        struct stand st = stand_of(s, inv, sh, now_us);
+        if (st.entry && (!best.entry || before(&st, &best)))
+            best = st;
+    }
+    return best;
 }
 
 /* Its best candidate now; notes what the heap goes by. */
 static struct entry *look(struct sched *s, const struct inventory *inv, struct leaf *l,
                           int64_t now_us)
 {
-    struct entry *best = NULL;
-    struct turn turn = { .tier = 0 };
-    for (struct shape *sh = l->shapes; sh; sh = sh->next) {
-        struct entry *e = sh->first ? candidate_of(s, inv, sh) : NULL;
-        if (!e)
-            continue;
-        struct turn t = turn_of(s, e, now_us);
-        if (!best || before(e, &t, best, &turn)) {
-            best = e;
-            turn = t;
-        }
+    struct stand best = first_of_leaf(s, inv, l, NULL, now_us);
+    if (best.entry) {
+        l->tier = best.tier;
+        l->points = best.points;
+        l->order = best.order;
     }
-    if (best) {
-        l->tier = turn.tier;
-        l->points = turn.points;
-        l->order = best->order;
-    }
-    return best;
+    return best.entry;
+}
+
+static uint32_t top_tier(const struct sched *s)
+{
+    uint32_t tier = 0;
+    for (size_t i = 0; i < s->class_count; i++)
+        if (s->classes[i]->priority > tier)
+            tier = s->classes[i]->priority;
+    return tier;
 }
 
 /*
  * The best that a candidate of this leaf could be, without looking at its shapes: most leaves
  * never come to the top, and their shapes are what a cycle would cost.
  */
-static void hope(const struct sched *s, struct leaf *l)
+static void hope(const struct sched *s, struct leaf *l, uint32_t tier)
 {
     const struct sched_order *o = &s->policy.order;
-    l->tier = 0;
-    for (size_t i = 0; i < s->class_count; i++)
-        if (s->classes[i]->priority > l->tier)
-            l->tier = s->classes[i]->priority;
+    l->tier = tier;
     l->points = o->share * s->tree[l->node].factor + (o->age > 0 ? o->age : 0) +
                 (o->size > 0 ? o->size : 0);
     l->order = l->account->inside == SCHED_LAS ? 0 : l->first->order; /* by service, not order */
@@ -136,33 +195,135 @@ static void sink(struct sched *s, size_t at)
     }
 }
 
-static void make(struct sched *s, const struct inventory *inv, int64_t now_us)
+void line_changed(struct sched *s)
 {
-    s->line_stale = false;
+    s->line_stale = true;
+    s->rank_stale = true;
+}
+
+void line_rank(struct sched *s, const struct inventory *inv, struct now now)
+{
+    if (!s->rank_stale)
+        return;
+    s->rank_stale = false;
     s->cards = inv->bulk ? inv->bulk->cards : inv->card_count;
-    tree_rank(s, now_us);
+    tree_rank(s, now.boot_us);
+}
+
+/* ---- the line -------------------------------------------------------------- */
+
+static void begin(struct sched *s)
+{
     ARRAY_ROOM(s->line, s->line_alloc, s->leaf_count + 1);
     s->line_count = 0;
+    s->line_made++;
+    s->line_wide = false;
+    s->line_vain = 0;
+}
+
+static void add(struct sched *s, struct leaf *l)
+{
+    l->line = s->line_made;
+    s->line[s->line_count++] = l;
+}
+
+static void add_all(struct sched *s)
+{
     for (size_t i = 0; i < s->leaf_count; i++)
-        if (s->leaves[i]->first) {
-            hope(s, s->leaves[i]);
-            s->line[s->line_count++] = s->leaves[i];
-        }
+        if (s->leaves[i]->first)
+            add(s, s->leaves[i]);
+}
+
+/* Those with a job that may be tried still; `from`: that stand in that line; 0: any. */
+static void add_askers(struct sched *s, uint64_t from)
+{
+    for (const struct question *q = s->questions; q; q = q->next) {
+        enum answer answer = question_answer(s, q);
+        int64_t most = answer == ANSWER_OPEN ? INT64_MAX : q->short_us;
+        if (answer > ANSWER_SHORT)
+            continue;
+        const struct shape *sh;
+        for (size_t i = 0; (sh = pile_within(&q->waiting, most, &i));)
+            if (sh->leaf->line != s->line_made && (!from || sh->leaf->line == from))
+                add(s, sh->leaf);
+    }
+}
+
+/* Would add_askers cost more than to go through so many leaves? */
+static bool many_ask(const struct sched *s, size_t leaves)
+{
+    size_t n = 0;
+    for (const struct question *q = s->questions; q && n <= leaves; q = q->next)
+        n += question_answer(s, q) == ANSWER_OPEN ? q->waiting.count : 0;
+    return n > leaves;
+}
+
+static void sort(struct sched *s)
+{
     for (size_t i = s->line_count / 2; i-- > 0;)
         sink(s, i);
+}
+
+/*
+ * The first of a cycle holds everybody. When most questions are answered by
+ * then, the later ones hold a few or nobody, and who is nobody needs no rank.
+ */
+static void make(struct sched *s, const struct inventory *inv, struct now now)
+{
+    bool all = s->line_cycle != s->cycle || many_ask(s, s->leaf_count);
+    begin(s);
+    s->line_cycle = s->cycle;
+    s->line_stale = false;
+    if (all)
+        add_all(s);
+    else
+        add_askers(s, 0);
+    if (all || s->line_count)
+        line_rank(s, inv, now);
+    uint32_t tier = top_tier(s);
+    for (size_t i = 0; i < s->line_count; i++)
+        hope(s, s->line[i], tier);
+    sort(s);
+}
+
+/* Leaves out who has nothing left to try. The others stand as they stood. */
+static void narrow(struct sched *s)
+{
+    uint64_t from = s->line_made;
+    if (many_ask(s, s->line_count)) {
+        s->line_wide = false;
+        return;
+    }
+    begin(s);
+    add_askers(s, from);
+    sort(s);
+}
+
+/* Looking in vain costs what the answers that came are worth: so often, it is time to sift. */
+static void looked_in_vain(struct sched *s)
+{
+    s->line[0]->line = 0;
+    s->line[0] = s->line[--s->line_count];
+    s->line_vain++;
+    if (s->line_wide && s->line_vain >= s->question_count)
+        narrow(s);
+    else
+        sink(s, 0);
 }
 
 struct entry *line_next(struct sched *s, const struct inventory *inv, struct now now)
 {
     if (s->line_stale)
-        make(s, inv, now.boot_us);
-    while (s->line_count && s->closed < s->question_count) {
+        make(s, inv, now);
+    while (s->line_count) {
         struct leaf *l = s->line[0];
         struct entry *e = look(s, inv, l, now.boot_us);
-        if (!e)
-            s->line[0] = s->line[--s->line_count];
+        if (!e) {
+            looked_in_vain(s);
+            continue;
+        }
         sink(s, 0);
-        if (e && s->line_count && s->line[0] == l)
+        if (s->line[0] == l)
             return e;
     }
     return NULL;
@@ -171,21 +332,15 @@ struct entry *line_next(struct sched *s, const struct inventory *inv, struct now
 struct entry *line_first_of(struct sched *s, const struct inventory *inv, const struct question *q,
                             struct now now)
 {
-    struct entry *best = NULL;
-    struct turn turn = { .tier = 0 };
-    if (s->line_stale)
-        make(s, inv, now.boot_us);
-    for (size_t i = 0; i < s->line_count; i++)
-        for (struct shape *sh = s->line[i]->shapes; sh; sh = sh->next) {
-            struct entry *e = sh->question == q && sh->first ? candidate_of(s, inv, sh) : NULL;
-            if (!e)
-                continue;
-            struct turn t = turn_of(s, e, now.boot_us);
-            bool inside = best && best->shape->leaf == sh->leaf;
-            if (!best || (inside ? before(e, &t, best, &turn) : turn_before(e, &t, best, &turn))) {
-                best = e;
-                turn = t;
-            }
-        }
-    return best;
+    struct stand best = { .entry = NULL };
+    struct shape *sh;
+    line_rank(s, inv, now);
+    for (size_t i = 0; (sh = pile_within(&q->waiting, INT64_MAX, &i));) {
+        bool layered = sh->leaf->account->inside == SCHED_LAS;
+        struct stand st = layered ? first_of_leaf(s, inv, sh->leaf, q, now.boot_us)
+                                  : stand_of(s, inv, sh, now.boot_us);
+        if (st.entry && (!best.entry || turn_before(&st, &best)))
+            best = st;
+    }
+    return best.entry;
 }

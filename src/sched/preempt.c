@@ -398,6 +398,7 @@ int sched_preempt(struct sched *s, const struct inventory *inv, struct now now,
     int found = 0;
     if (!s->pending || s->claim || !anybody_may(s))
         return 0;
+    line_rank(s, inv, now);
     size_t n = list_waiting(s, inv, now, &waiting);
     for (size_t i = 0; i < n && !found; i++) {
         struct entry *e = waiting[i].entry;

@@ -11,6 +11,7 @@
 #ifndef DIVVY_SCHED_QUEUE_H
 #define DIVVY_SCHED_QUEUE_H
 
+#include "base/pile.h"
 #include "base/map.h"
 #include "sched/entry.h"
 #include "sched/fairtree.h"
@@ -35,6 +36,7 @@ struct question {
     uint64_t hash;
     struct question *next; /* all of them */
     uint32_t shapes;       /* that ask it */
+    struct pile waiting;   /* those of them with pending jobs, by their shortest limit */
     uint64_t cycle;        /* in which `answer` was given */
     enum answer answer;
     int64_t short_us;
@@ -43,18 +45,24 @@ struct question {
     struct need need;
 };
 
+/* What a cycle looks at comes first: one line of the cache for most. */
 struct shape {
-    struct leaf *leaf;
+    struct shape *next; /* of the leaf */
     struct question *question;
     struct class *class;
-    struct shape *next;    /* of the leaf */
-    struct entry *root;    /* pending */
-    struct entry *first;   /* its first in line; NULL: nothing pending */
-    int64_t shortest_us;   /* the least limit of those pending; INT64_MAX: none */
-    uint32_t jobs;         /* in any state */
-    uint64_t limited;      /* the cycle in which a limit stopped it */
-    struct meter **meters; /* what its jobs count against: see meter.h */
+    struct entry *first;  /* its first in line; NULL: nothing pending */
+    uint64_t first_order; /* its place */
+    int64_t shortest_us;  /* the least limit of those pending; INT64_MAX: none */
+    uint64_t limited;     /* the cycle in which a limit stopped it */
+    uint32_t slot;        /* in question->waiting */
     uint32_t meter_count;
+    struct leaf *leaf;
+    struct meter **meters; /* what its jobs count against: see meter.h */
+    struct entry *root;    /* pending */
+    struct entry *within;  /* the first in line for limits from its own up to… NULL: not known */
+    int64_t within_until_us; /* …this, without it */
+    int64_t within_us;       /* its own */
+    uint32_t jobs;           /* in any state */
 };
 
 /* What runs of a leaf, by attained service: so that most questions end before a search. */
@@ -85,6 +93,7 @@ struct leaf {
     uint32_t tier;
     double points;
     uint64_t order;
+    uint64_t line; /* the line that it stands in */
 };
 
 struct account {
@@ -146,20 +155,24 @@ struct sched {
     bool tree_stale; /* somebody came, or got another weight or parent */
     struct question *questions;
     size_t question_count;
-    struct entry *held; /* list of held ones */
+    struct pile held;   /* by the time at which they are released */
     struct entry *runs; /* list of running ones */
     size_t pending, running;
 
     uint64_t cycle;
     struct leaf **line; /* of this cycle: a heap, whose turn it is first */
     size_t line_count, line_alloc;
-    bool line_stale;    /* something started: the shares are others now */
-    size_t cards;       /* of the inventory of this cycle */
-    size_t closed;      /* questions that are answered with no in this cycle */
-    struct map refused; /* of this cycle and reservation: what was not served, by sense */
-    uint64_t boards;    /* of the inventory of this cycle; 0: not looked at yet */
-    bool holder_asked;  /* in this cycle */
-    bool passed_over;   /* somebody did not fit in this cycle */
+    uint64_t line_made;  /* lines so far */
+    uint64_t line_cycle; /* in which one was made last */
+    bool line_stale;     /* something started: the shares are others now */
+    bool rank_stale;     /* and the tree was not ranked since */
+    bool line_wide;      /* answers came since it was made: it holds more than can be tried */
+    size_t line_vain;    /* leaves that nobody was found in since then */
+    size_t cards;        /* of the inventory of this cycle */
+    struct map refused;  /* of this cycle and reservation: what was not served, by sense */
+    uint64_t boards;     /* of the inventory of this cycle; 0: not looked at yet */
+    bool holder_asked;   /* in this cycle */
+    bool passed_over;    /* somebody did not fit in this cycle */
     struct reservation reservation;
     struct planned *planned; /* in this cycle (counted.c) */
     size_t planned_count, planned_alloc;
@@ -195,7 +208,11 @@ struct turn {
     double factor, age, size; /* 0 to 1 each */
     double points;            /* their sum, weighted */
 };
-/* After tree_rank, and question_look for its question. */
+/* Somebody came, went or started, or time passed: another line, and other ranks. */
+void line_changed(struct sched *s);
+/* Ranks the tree, unless that was done since the shares changed; counts the cards. */
+void line_rank(struct sched *s, const struct inventory *inv, struct now now);
+/* After line_rank or tree_rank, and question_look for its question. */
 struct turn turn_of(const struct sched *s, const struct entry *e, int64_t now_us);
 /* The first in line of those that can still be tried in this cycle; NULL: none. */
 struct entry *line_next(struct sched *s, const struct inventory *inv, struct now now);
@@ -209,6 +226,8 @@ void question_set(struct sched *s, struct question *q, enum answer answer, int64
 /* Pending and not held: in and out of its shape's tree. */
 void shape_put(struct entry *e);
 void shape_take(struct entry *e);
+/* The first in line with a limit of at most this; there is one. Remembers it. */
+struct entry *shape_first_within(struct shape *sh, int64_t limit_us);
 
 /* ---- questions to plan/, each sense once (ask.c) ---- */
 

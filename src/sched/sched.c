@@ -42,9 +42,11 @@ void sched_free(struct sched *s)
     fence_done(&s->keep);
     for (struct question *q = s->questions, *next; q; q = next) {
         next = q->next;
+        pile_done(&q->waiting);
         free(q);
     }
     entries_done(&s->entries);
+    pile_done(&s->held);
     map_done(&s->accounts_by_name);
     map_done(&s->refused);
     free(s->accounts);
@@ -76,18 +78,12 @@ enum answer question_answer(const struct sched *s, const struct question *q)
     return q->cycle == s->cycle ? q->answer : ANSWER_OPEN;
 }
 
-static bool question_closed(const struct sched *s, const struct question *q)
-{
-    return question_answer(s, q) >= ANSWER_NO;
-}
-
 void question_set(struct sched *s, struct question *q, enum answer answer, int64_t short_us)
 {
-    s->closed -= question_closed(s, q);
     q->cycle = s->cycle;
     q->answer = answer;
     q->short_us = short_us;
-    s->closed += question_closed(s, q);
+    s->line_wide = true;
 }
 
 static struct question *question_get(struct sched *s, const struct request *r)
@@ -114,8 +110,7 @@ static void question_drop(struct sched *s, struct question *q)
         at = &(*at)->next;
     *at = q->next;
     s->question_count--;
-    if (question_closed(s, q))
-        s->closed--;
+    pile_done(&q->waiting);
     free(q);
 }
 
@@ -160,6 +155,24 @@ static void shape_drop(struct sched *s, struct shape *sh)
     free(sh);
 }
 
+/* Tells its question who waits now. */
+static void shape_waits(struct shape *sh)
+{
+    struct pile *waiting = &sh->question->waiting;
+    sh->within = NULL;
+    sh->shortest_us = sh->root ? sh->root->shortest_us : INT64_MAX;
+    if (!sh->root)
+        pile_take(waiting, &sh->slot);
+    else
+        pile_put(waiting, sh->shortest_us, sh, &sh->slot);
+}
+
+static void set_first(struct shape *sh, struct entry *e)
+{
+    sh->first = e;
+    sh->first_order = e ? e->order : 0;
+}
+
 void shape_put(struct entry *e)
 {
     struct shape *sh = e->shape;
@@ -167,9 +180,9 @@ void shape_put(struct entry *e)
     e->state = ENTRY_PENDING;
     e->left = e->right = NULL;
     sh->root = tree_insert(sh->root, e);
-    sh->shortest_us = sh->root->shortest_us;
+    shape_waits(sh);
     if (!sh->first || entry_before(e, sh->first))
-        sh->first = e;
+        set_first(sh, e);
     if (!l->first || entry_before(e, l->first))
         l->first = e;
 }
@@ -187,11 +200,20 @@ void shape_take(struct entry *e)
 {
     struct shape *sh = e->shape;
     sh->root = tree_remove(sh->root, e);
-    sh->shortest_us = sh->root ? sh->root->shortest_us : INT64_MAX;
+    shape_waits(sh);
     if (sh->first == e)
-        sh->first = tree_first(sh->root);
+        set_first(sh, tree_first(sh->root));
     if (sh->leaf->first == e)
         sh->leaf->first = find_first(sh->leaf);
+}
+
+struct entry *shape_first_within(struct shape *sh, int64_t limit_us)
+{
+    if (sh->within && sh->within_us <= limit_us && limit_us < sh->within_until_us)
+        return sh->within;
+    sh->within = tree_first_within(sh->root, limit_us, &sh->within_until_us);
+    sh->within_us = sh->within->limit_us;
+    return sh->within;
 }
 
 /* ---- held ones --------------------------------------------------------------- */
@@ -200,21 +222,13 @@ static void held_put(struct sched *s, struct entry *e, int64_t until_us)
 {
     e->state = ENTRY_HELD;
     e->held_until_us = until_us;
-    e->left = NULL;
-    e->right = s->held;
-    if (s->held)
-        s->held->left = e;
-    s->held = e;
+    e->slot = 0;
+    pile_put(&s->held, until_us, e, &e->slot);
 }
 
 static void held_take(struct sched *s, struct entry *e)
 {
-    if (e->left)
-        e->left->right = e->right;
-    else
-        s->held = e->right;
-    if (e->right)
-        e->right->left = e->left;
+    pile_take(&s->held, &e->slot);
 }
 
 /* Out of wherever it is pending. */
@@ -247,7 +261,7 @@ static void put_in_line(struct sched *s, struct entry *e)
     if (holder && is_ahead(e, holder))
         reserve_clear(s);
     shape_put(e);
-    s->line_stale = true;
+    line_changed(s);
 }
 
 /* ---- running ones ---------------------------------------------------------- */
@@ -336,7 +350,7 @@ static void stop_running(struct sched *s, struct entry *e, int64_t at_us)
     l->running--;
     s->running--;
     run_take(s, e);
-    s->line_stale = true;
+    line_changed(s);
 }
 
 static void leave_pending(struct sched *s, struct entry *e)
@@ -395,7 +409,7 @@ void sched_start(struct sched *s, uint64_t id, const struct place *place, uint64
     preempt_started(s, e);
     l->running++;
     s->running++;
-    s->line_stale = true;
+    line_changed(s);
 }
 
 void sched_end(struct sched *s, uint64_t id, int64_t at_us)
@@ -484,7 +498,8 @@ size_t sched_bytes(const struct sched *s)
             bytes += sizeof *sh + sh->meter_count * sizeof(struct meter *);
     }
     for (const struct question *q = s->questions; q; q = q->next)
-        bytes += sizeof *q;
+        bytes += sizeof *q + q->waiting.alloc * sizeof *q->waiting.items;
     bytes += s->tree_alloc * sizeof *s->tree + s->line_alloc * sizeof *s->line;
+    bytes += s->held.alloc * sizeof *s->held.items;
     return bytes + s->accounts_by_name.alloc * sizeof *s->accounts_by_name.entries;
 }

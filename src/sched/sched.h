@@ -53,7 +53,9 @@
  * Cost. Jobs are held per account and request (a shape). In one cycle place/
  * is asked at most twice for each different request that does not fit, plus
  * once or twice for each start, however many jobs wait: inside a shape a tree
- * answers "the first in line whose limit is at most X".
+ * answers "the first in line whose limit is at most X", and each request knows
+ * its shapes by their shortest limit, so that whoever has nothing left to try is
+ * not looked at. Jobs that are held cost nothing before their time.
  *
  * Usage is settled exactly: a running job adds its share of a card per time,
  * decaying as it adds, and how often it is settled makes no difference.
