@@ -195,7 +195,7 @@ static void add_block(struct entries *t)
 
 struct entry *entries_add(struct entries *t, uint64_t id)
 {
-    if (t->count == t->bucket_count)
+    if (t->count == 2 * t->bucket_count) /* two in a bucket are found as soon */
         grow_buckets(t);
     if (!t->free)
         add_block(t);
