@@ -95,6 +95,11 @@ static const struct verb verbs[] = {
       "Reboot the machine.\v"
       "Instances, faults and processes are gone; Ampere cards keep their MIG mode, later ones come "
       "back with MIG off." },
+    { "install", command_install, plain_options, "VERSION [OLD=NEW | uuids]...",
+      "Install another driver, as a package does: its libraries are there at once.\v"
+      "The kernel module stays the old one until divvy-sim reload or reboot; till then NVML and "
+      "CUDA programs that start are told of a mismatch. OLD=NEW: the new driver calls a profile "
+      "otherwise, as 7g.80gb=7g.79gb. uuids: it gives slices other UUIDs." },
     { "reload", command_reload, reboot_options, "",
       "Load the driver anew, as modprobe -r nvidia and modprobe nvidia do.\v"
       "Instances are gone; Ampere cards keep their MIG mode, later ones come back with MIG off. "

@@ -34,6 +34,7 @@ int command_boards(const struct call *c, struct err *e);
 int command_env(const struct call *c, struct err *e);
 int command_fault(const struct call *c, struct err *e);
 int command_reboot(const struct call *c, struct err *e);
+int command_install(const struct call *c, struct err *e);
 int command_reload(const struct call *c, struct err *e);
 int command_reset(const struct call *c, struct err *e);
 

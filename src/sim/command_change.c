@@ -102,6 +102,8 @@ static int restart_machine(const struct call *c, const struct restart *how, stru
     uint32_t boot = edit.state->boot;
     rc = machine_edit_commit(&edit);
     if (rc >= 0)
+        rc = sim_root_version(m, e);
+    if (rc >= 0)
         rc = sim_root_sync(m, e);
     if (rc >= 0)
         printf("%s; this is boot %u.\n", how->done, boot);

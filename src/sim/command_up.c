@@ -53,11 +53,10 @@ static int parse_version(const char *s, struct version *ret, struct err *e)
 {
     struct version v;
     if (!split_version(s, &v))
-        return err_set(e, -EINVAL, "--driver: '%.32s' is no driver version; write it like %s", s,
+        return err_set(e, -EINVAL, "'%.32s' is no driver version; write it like %s", s,
                        DEFAULT_DRIVER);
     if (v.part[0] < 450 || v.part[0] > 699)
-        return err_set(e, -EINVAL, "--driver: branch %u is not simulated; 450 to 699 work",
-                       v.part[0]);
+        return err_set(e, -EINVAL, "driver branch %u is not simulated; 450 to 699 work", v.part[0]);
     *ret = v;
     return 0;
 }
@@ -265,6 +264,57 @@ int command_up(const struct call *c, struct err *e)
     }
     print_up(dir, o);
     return 0;
+}
+
+/* "7g.80gb=7g.79gb", "uuids". */
+static int add_change(struct sim_package *p, const char *word, struct err *e)
+{
+    const char *to = strchr(word, '=');
+    struct sim_rename *r = &p->renames[p->rename_count];
+    if (strcmp(word, "uuids") == 0) {
+        p->uuid_series++;
+        return 0;
+    }
+    if (!to || to == word || !to[1])
+        return err_set(e, -EINVAL, "'%.64s' is neither OLD=NEW nor uuids", word);
+    if (p->rename_count == SIM_RENAMES_MAX || (size_t)(to - word) >= sizeof r->from ||
+        strlen(to + 1) >= sizeof r->to)
+        return err_set(e, -EINVAL,
+                       "'%.64s': a driver renames at most %d profiles of at most %zu "
+                       "characters",
+                       word, SIM_RENAMES_MAX, sizeof r->to - 1);
+    (void)snprintf(r->from, sizeof r->from, "%.*s", (int)(to - word), word);
+    (void)snprintf(r->to, sizeof r->to, "%s", to + 1);
+    p->rename_count++;
+    return 0;
+}
+
+int command_install(const struct call *c, struct err *e)
+{
+    struct machine *m = NULL;
+    AUTO(machine_edit) struct machine_edit edit = MACHINE_EDIT_INIT;
+    struct version v;
+    struct sim_package p = { .rename_count = 0 };
+    int rc = c->count ? parse_version(c->words[0], &v, e)
+                      : err_set(e, -EINVAL, "say which version: divvy-sim install 570.86.15");
+    if (rc >= 0)
+        rc = machine_open(c->dir, &m, e);
+    if (rc >= 0)
+        rc = machine_edit_begin(m, &edit, e);
+    if (rc >= 0) {
+        (void)snprintf(p.version, sizeof p.version, "%s", c->words[0]); /* just checked */
+        p.cuda_version = cuda_version(p.version);
+        p.uuid_series = edit.state->installed.uuid_series;
+    }
+    for (size_t i = 1; i < c->count && rc >= 0; i++)
+        rc = add_change(&p, c->words[i], e);
+    if (rc >= 0) {
+        edit.state->installed = p;
+        rc = machine_edit_commit(&edit);
+    }
+    machine_edit_done(&edit); /* before the machine that it belongs to */
+    machine_close(m);
+    return rc;
 }
 
 /* Whoever still uses a card is named; --force ends them. */

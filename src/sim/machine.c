@@ -193,6 +193,27 @@ uint64_t machine_last_event(const struct machine *m)
     return last;
 }
 
+void machine_profile_name(const struct machine *m, const char *name, char ret_name[64])
+{
+    struct sim_rename renames[SIM_RENAMES_MAX];
+    uint32_t count;
+    read_slot(m, offsetof(struct sim_state, rename_count), sizeof count, &count);
+    read_slot(m, offsetof(struct sim_state, renames), sizeof renames, renames);
+    sim_profile_name(renames, count, name, ret_name);
+}
+
+void machine_library_version(const struct machine *m, char ret_version[40])
+{
+    read_slot(m, offsetof(struct sim_state, installed.version), 40, ret_version);
+}
+
+bool machine_library_fits(const struct machine *m, const char *version)
+{
+    char loaded[sizeof((struct sim_state *)0)->driver_version];
+    read_slot(m, offsetof(struct sim_state, driver_version), sizeof loaded, loaded);
+    return strcmp(version, loaded) == 0;
+}
+
 void machine_wait(const struct machine *m, uint64_t version, uint32_t timeout_ms)
 {
     struct timespec t = { .tv_sec = timeout_ms / 1000, .tv_nsec = (timeout_ms % 1000) * 1000000L };

@@ -97,6 +97,11 @@ void machine_card(const struct machine *m, uint32_t ordinal, struct sim_card *re
 uint32_t machine_branch(const struct machine *m); /* sim_branch() */
 uint32_t machine_boot(const struct machine *m);
 uint64_t machine_last_event(const struct machine *m);
+void machine_profile_name(const struct machine *m, const char *name, char ret_name[64]);
+/* Of the library that a program which starts now gets. */
+void machine_library_version(const struct machine *m, char ret_version[40]);
+/* Does a library of that version work with the driver that is loaded? */
+bool machine_library_fits(const struct machine *m, const char *version);
 
 /* Number of the present state; grows by one with every change. */
 uint64_t machine_version(const struct machine *m);

@@ -69,6 +69,8 @@ static void fill(struct sim_file *f, const struct machine_plan *p)
     (void)snprintf(st->driver_version, sizeof st->driver_version, "%s",
                    p->driver_version ? p->driver_version : "550.163.01"); /* cut is all right */
     st->cuda_version = p->cuda_version ? p->cuda_version : 12040;
+    memcpy(st->installed.version, st->driver_version, sizeof st->installed.version);
+    st->installed.cuda_version = st->cuda_version;
     st->boot = 1;
     st->card_count = p->card_count;
     for (uint32_t i = 0; i < p->card_count; i++)

@@ -264,12 +264,17 @@ static int put_mig_minors(int root, struct err *e)
     return put(root, "proc/driver/nvidia-caps/mig-minors", 0444, t.buf, e);
 }
 
+static int put_version(int root, const struct sim_state *st, struct err *e)
+{
+    return putf(root, "proc/driver/nvidia/version", 0444, e,
+                "NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s  Mon Jan  1 00:00:00 UTC "
+                "2024\nGCC version:  simulated by divvy-sim\n",
+                st->driver_version);
+}
+
 static int put_driver_files(int root, const struct sim_state *st, struct err *e)
 {
-    int rc = putf(root, "proc/driver/nvidia/version", 0444, e,
-                  "NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s  Mon Jan  1 00:00:00 UTC "
-                  "2024\nGCC version:  simulated by divvy-sim\n",
-                  st->driver_version);
+    int rc = put_version(root, st, e);
     if (rc >= 0)
         rc = put(root, "proc/driver/nvidia/params", 0444,
                  "ResmanDebugLevel: 4294967295\nRmLogonRC: 1\nModifyDeviceFiles: 1\n"
@@ -491,6 +496,17 @@ int sim_root_sync(const struct machine *m, struct err *e)
     for (uint32_t i = 0; i < st->card_count && rc >= 0; i++)
         rc = sync_card(w, &st->cards[i], e);
     return rc < 0 ? rc : sync_nodes(w, e);
+}
+
+int sim_root_version(const struct machine *m, struct err *e)
+{
+    auto_free char *path = text_fmt("%s/root", machine_dir(m));
+    auto_free struct sim_state *st = mem_new(sizeof *st);
+    auto_close int root = open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (root < 0)
+        return err_sys(e, "cannot open %s", path);
+    machine_read(m, st);
+    return put_version(root, st, e);
 }
 
 /* ---- asking ---- */

@@ -39,6 +39,8 @@ uint32_t sim_cap_ci_minor(uint32_t card_minor, uint32_t gi, uint32_t ci);
  */
 int sim_root_make(const struct machine *m, struct err *e);
 
+/* The version that the kernel module tells: that of the driver which is loaded. */
+int sim_root_version(const struct machine *m, struct err *e);
 /* Makes what follows the state agree with it. Only the machine's owner can; -EACCES. */
 int sim_root_sync(const struct machine *m, struct err *e);
 

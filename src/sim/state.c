@@ -89,9 +89,32 @@ int sim_card_reset(struct sim_state *st, uint32_t card, bool busy)
     return 0;
 }
 
+void sim_profile_name(const struct sim_rename *renames, uint32_t count, const char *name,
+                      char ret_name[64])
+{
+    const char *part = strstr(name, "c.");
+    size_t skip = part ? (size_t)(part + 2 - name) : 0;
+    (void)snprintf(ret_name, 64, "%s", name); /* fits */
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(name + skip, renames[i].from) == 0)
+            (void)snprintf(ret_name, 64, "%.*s%s", (int)skip, name, renames[i].to); /* fits */
+}
+
+static void load_driver(struct sim_state *st)
+{
+    const struct sim_package *p = &st->installed;
+    memcpy(st->driver_version, p->version, sizeof st->driver_version);
+    st->cuda_version = p->cuda_version;
+    memcpy(st->renames, p->renames, sizeof st->renames);
+    st->rename_count = p->rename_count;
+    for (uint32_t i = 0; i < st->card_count; i++)
+        st->cards[i].uuid_series = p->uuid_series;
+}
+
 void sim_reload(struct sim_state *st, const struct sim_board *boards)
 {
     st->boot++;
+    load_driver(st);
     for (uint32_t i = 0; i < st->card_count; i++) {
         struct sim_card *c = &st->cards[i];
         forget_instances(c);
@@ -203,6 +226,8 @@ void sim_mig_uuid(const struct sim_card *c, uint32_t gi, uint32_t ci, char ret_u
     char identity[128];
     char text[UUID_TEXT_SIZE];
     (void)snprintf(identity, sizeof identity, "%s/%u/%u", c->uuid, gi, ci); /* fits: 48 + 22 */
+    if (c->uuid_series)
+        (void)snprintf(identity + strlen(identity), 16, "/%u", c->uuid_series); /* fits, too */
     uuid_v5(identity, text);
     (void)snprintf(ret_uuid, 48, "MIG-%s", text); /* 40 characters */
 }

@@ -47,6 +47,22 @@ enum sim_fault {
     SIM_FAULT_NVLINK = 1 << 6,         /* linked: reset only together with all that have this */
 };
 
+#define SIM_RENAMES_MAX 4
+
+/* A profile that a driver calls otherwise than the board's file. */
+struct sim_rename {
+    char from[32], to[32];
+};
+
+/* A driver as it lies on the disk: the next load takes it. */
+struct sim_package {
+    char version[40];
+    uint32_t cuda_version;
+    uint32_t uuid_series; /* other numbers: other UUIDs of MIG devices */
+    uint32_t rename_count;
+    struct sim_rename renames[SIM_RENAMES_MAX];
+};
+
 struct sim_card {
     uint32_t board; /* position among the machine's boards */
     uint32_t minor; /* N of /dev/nvidiaN */
@@ -66,6 +82,7 @@ struct sim_card {
     uint32_t fail_create_nth; /* the Nth next create fails; 0: none */
     uint32_t leak_mib;        /* memory in use on it and on each of its slices, by no process */
     uint32_t last_xid;        /* 0: none yet */
+    uint32_t uuid_series;     /* of the driver that is loaded */
 
     bool persistence;
     uint32_t compute_mode;   /* NVML_COMPUTEMODE_* */
@@ -88,7 +105,11 @@ struct sim_state {
     char driver_version[40]; /* "550.163.01"; what of MIG works follows its branch */
     uint32_t cuda_version;   /* 12040 is 12.4 */
     uint32_t boot;           /* counts reboots; uses registered in an earlier boot are gone */
-    uint64_t last_event;     /* seq of the newest event, 0 while there is none */
+    uint32_t rename_count;   /* of the driver that is loaded */
+    struct sim_rename renames[SIM_RENAMES_MAX];
+    struct sim_package
+        installed;       /* another version: libraries refuse to start until it is loaded */
+    uint64_t last_event; /* seq of the newest event, 0 while there is none */
     struct sim_event events[SIM_EVENTS_MAX]; /* event `seq` lies at seq % SIM_EVENTS_MAX */
     uint32_t card_count;
     struct sim_card cards[SIM_CARDS_MAX]; /* by ordinal, in PCI order */
@@ -100,6 +121,10 @@ uint32_t sim_branch_of(const char *driver_version);
 
 /* May profiles and placements be asked while MIG is off? (From branch 550.) */
 bool sim_branch_plans_without_mig(const struct sim_state *st);
+
+/* "7g.80gb", "1c.7g.80gb" as the driver that is loaded calls it. */
+void sim_profile_name(const struct sim_rename *renames, uint32_t count, const char *name,
+                      char ret_name[64]);
 
 /* Appends an event. gi and ci may be SIM_NO_INSTANCE. */
 void sim_event_add(struct sim_state *st, uint32_t card, uint64_t type, uint64_t data, uint32_t gi,
@@ -128,8 +153,8 @@ int sim_card_reset(struct sim_state *st, uint32_t card, bool busy);
 void sim_reboot(struct sim_state *st, const struct sim_board *boards);
 
 /*
- * The driver is loaded anew and the machine runs on: all instances are gone,
- * and the MIG mode of boards that keep it in the driver alone. What is wrong
+ * The driver that is installed is loaded anew and the machine runs on: all
+ * instances are gone, and the MIG mode of boards that keep it in the driver alone. What is wrong
  * with a card stays wrong.
  */
 void sim_reload(struct sim_state *st, const struct sim_board *boards);

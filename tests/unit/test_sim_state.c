@@ -27,6 +27,7 @@ static int start_anew(void **state)
     boards[PLAIN] = (struct sim_board){ .key = "l4", .name = "NVIDIA L4", .memory_mib = 23034 };
     assert_int_equal(sim_board_check(&boards[PLAIN], NULL), 0);
     st = (struct sim_state){ .driver_version = "550.163.01", .boot = 1, .card_count = 3 };
+    st.installed = (struct sim_package){ .version = "550.163.01" };
     for (uint32_t i = 0; i < 3; i++)
         st.cards[i].board = i;
     return 0;
@@ -211,6 +212,30 @@ static void a_board_that_cannot_be_is_refused_by_name(void **state)
     assert_int_equal(sim_board_check(&b, &e), -EINVAL);
 }
 
+static void an_installed_driver_counts_from_the_next_load_on(void **state)
+{
+    (void)state;
+    char before[48], after[48], name[64];
+    st.installed = (struct sim_package){ .version = "570.86.15",
+                                         .cuda_version = 12080,
+                                         .uuid_series = 1,
+                                         .rename_count = 1,
+                                         .renames = { { "7g.80gb", "7g.79gb" } } };
+    sim_mig_uuid(&st.cards[AMPERE], 0, 0, before);
+    sim_profile_name(st.renames, st.rename_count, "7g.80gb", name);
+    assert_string_equal(name, "7g.80gb");
+    assert_int_equal(sim_branch(&st), 550);
+    sim_reload(&st, boards);
+    assert_int_equal(sim_branch(&st), 570);
+    assert_int_equal(st.cuda_version, 12080);
+    sim_mig_uuid(&st.cards[AMPERE], 0, 0, after);
+    assert_string_not_equal(before, after);
+    sim_profile_name(st.renames, st.rename_count, "1c.7g.80gb", name);
+    assert_string_equal(name, "1c.7g.79gb");
+    sim_profile_name(st.renames, st.rename_count, "3g.40gb", name);
+    assert_string_equal(name, "3g.40gb");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +251,7 @@ int main(void)
         cmocka_unit_test_setup(faults_have_a_small_language, start_anew),
         cmocka_unit_test_setup(an_xid_is_an_event_and_79_loses_the_card, start_anew),
         cmocka_unit_test(names_come_out_as_the_standards_say),
+        cmocka_unit_test_setup(an_installed_driver_counts_from_the_next_load_on, start_anew),
         cmocka_unit_test(a_board_that_cannot_be_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

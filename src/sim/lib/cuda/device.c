@@ -143,6 +143,8 @@ static CUresult initialise(void)
     if (!cuda.machine && machine_open(NULL, &cuda.machine, NULL) < 0)
         return CUDA_ERROR_NO_DEVICE;
     machine_read(cuda.machine, st);
+    if (!machine_library_fits(cuda.machine, st->installed.version))
+        return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     cuda.boot = st->boot;
     cuda.cuda_version = st->cuda_version;
     return enumerate(st);
@@ -222,8 +224,11 @@ CUDA(cuDeviceGetName, char *ret_name, int len, CUdevice device)
     const char *profile = d->place.gi == VISIBLE_CARD
                               ? NULL
                               : mig_device_profile(d->board, &d->card, d->place.gi, d->place.ci);
+    char told[64] = "";
+    if (profile)
+        machine_profile_name(cuda.machine, profile, told);
     (void)snprintf(ret_name, (size_t)len, "%s%s%s", d->board->name, profile ? " MIG " : "",
-                   profile ? profile : ""); /* CUDA cuts, too */
+                   told); /* CUDA cuts, too */
     return CUDA_SUCCESS;
 }
 

@@ -81,7 +81,7 @@ NVML(nvmlGpuInstanceGetComputeInstanceProfileInfoV, nvmlGpuInstance_t instance, 
                                                    .sharedEncoderCount = e->encoder,
                                                    .sharedJpegCount = e->jpeg,
                                                    .sharedOfaCount = e->ofa };
-    (void)snprintf(info->name, sizeof info->name, "MIG %s", c->name); /* fits */
+    core_profile_name(c->name, info->name, sizeof info->name);
     if (v3)
         ((nvmlComputeInstanceProfileInfo_v3_t *)(void *)info)->capabilities =
             view_profile(&v)->graphics;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,20 +12,30 @@
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int init_count;
 static struct machine *machine;
+static char library_version[40]; /* this library stays what it was when it was mapped */
+
+static nvmlReturn_t open_machine(void)
+{
+    if (machine)
+        return NVML_SUCCESS;
+    if (machine_open(NULL, &machine, NULL) < 0)
+        return NVML_ERROR_DRIVER_NOT_LOADED;
+    machine_library_version(machine, library_version);
+    return NVML_SUCCESS;
+}
 
 nvmlReturn_t core_init(void)
 {
-    nvmlReturn_t rc = NVML_SUCCESS;
     (void)pthread_mutex_lock(&init_lock); /* a plain mutex: cannot fail */
     if (init_count == 0 && machine && machine_is_gone(machine)) {
         machine_close(machine);
         machine = NULL;
     }
     /* Stays open after the last shutdown: other threads may still be inside a call. */
-    if (!machine && machine_open(NULL, &machine, NULL) < 0)
-        rc = NVML_ERROR_DRIVER_NOT_LOADED;
-    else
-        init_count++;
+    nvmlReturn_t rc = open_machine();
+    if (rc == NVML_SUCCESS && !machine_library_fits(machine, library_version))
+        rc = NVML_ERROR_LIB_RM_VERSION_MISMATCH;
+    init_count += rc == NVML_SUCCESS;
     (void)pthread_mutex_unlock(&init_lock);
     return rc;
 }
@@ -56,6 +67,15 @@ struct machine *core_machine(void)
     struct machine *m = init_count > 0 ? machine : NULL;
     (void)pthread_mutex_unlock(&init_lock);
     return m;
+}
+
+void core_profile_name(const char *name, char *ret, size_t size)
+{
+    char told[64];
+    struct machine *m = core_machine();
+    if (m)
+        machine_profile_name(m, name, told);
+    (void)snprintf(ret, size, "MIG %s", m ? told : name); /* fits */
 }
 
 /* ---- handles ---- */

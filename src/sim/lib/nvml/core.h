@@ -48,6 +48,8 @@ struct view {
 nvmlReturn_t core_init(void);
 nvmlReturn_t core_shutdown(void);
 struct machine *core_machine(void);
+/* "MIG 7g.80gb", as the driver that is loaded calls the profile. */
+void core_profile_name(const char *name, char *ret, size_t size);
 
 /* Handles. The incarnation of instances is taken from the view's card. */
 nvmlDevice_t handle_card(uint32_t ordinal);

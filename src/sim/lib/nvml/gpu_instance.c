@@ -88,7 +88,7 @@ static void fill_v2(const struct sim_profile *p, nvmlGpuInstanceProfileInfo_v2_t
                                                .jpegCount = p->engines.jpeg,
                                                .ofaCount = p->engines.ofa,
                                                .memorySizeMB = p->memory_mib };
-    (void)snprintf(info->name, sizeof info->name, "MIG %s", p->name); /* fits */
+    core_profile_name(p->name, info->name, sizeof info->name);
 }
 
 static void fill_v3(const struct sim_profile *p, nvmlGpuInstanceProfileInfo_v3_t *info)
@@ -107,7 +107,7 @@ static void fill_v3(const struct sim_profile *p, nvmlGpuInstanceProfileInfo_v3_t
         .memorySizeMB = p->memory_mib,
         .capabilities = p->graphics ? NVML_GPU_INSTANCE_PROFILE_CAPS_GFX : 0
     };
-    (void)snprintf(info->name, sizeof info->name, "MIG %s", p->name); /* fits */
+    core_profile_name(p->name, info->name, sizeof info->name);
 }
 
 /* One symbol, two structures of one size: the tag decides. */

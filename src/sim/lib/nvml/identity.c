@@ -14,9 +14,9 @@ NVML(nvmlDeviceGetName, nvmlDevice_t device, char *name, unsigned int length)
         return rc;
     if (!v.is_mig)
         return give_text(v.board->name, name, length);
-    char text[128];
-    (void)snprintf(text, sizeof text, "%s MIG %s", v.board->name,
-                   mig_device_profile(v.board, &v.card, v.gi, v.ci)); /* fits: 64 + 48 + 5 */
+    char text[160], profile[80];
+    core_profile_name(mig_device_profile(v.board, &v.card, v.gi, v.ci), profile, sizeof profile);
+    (void)snprintf(text, sizeof text, "%s %s", v.board->name, profile); /* fits: 64 + 80 + 1 */
     return give_text(text, name, length);
 }
 
