@@ -118,6 +118,8 @@ void layout_add_identities(const struct layout_work *w, struct text *ret);
 json_t *layout_identities_json(const struct layout_work *w);
 /* A sentence for each card that waits for a reboot, of GET /v1/layout. */
 void layout_add_reboots(struct text *t, json_t *list);
+/* Of its `kept`: cards that have not got their layout back, and slices with another UUID now. */
+void layout_add_restores(struct text *t, json_t *kept);
 /* layout status, layout stop: of the change that divvyd has. */
 int layout_show_change(struct session *s, const struct layout_call *call);
 int layout_stop_change(struct session *s, const struct layout_call *call);

@@ -176,6 +176,20 @@ static void add_identities(struct text *t, json_t *list)
     }
 }
 
+void layout_add_restores(struct text *t, json_t *kept)
+{
+    for (size_t i = 0; i < json_array_size(kept); i++) {
+        json_t *k = json_array_get(kept, i);
+        const char *trouble = json_string_value(json_object_get(k, "trouble"));
+        uint64_t gpu = (uint64_t)json_integer_value(json_object_get(k, "gpu"));
+        if (json_is_true(json_object_get(k, "restoring")) || trouble)
+            text_addf(t, "gpu%" PRIu64 " has not got its layout back%s%s%s\n", gpu,
+                      json_is_true(json_object_get(k, "restoring")) ? " yet" : "",
+                      trouble ? ": " : "", trouble ? trouble : "");
+        add_identities(t, json_object_get(k, "identities"));
+    }
+}
+
 static void add_kept(struct text *t, json_t *kept)
 {
     for (size_t i = 0; i < json_array_size(kept); i++) {

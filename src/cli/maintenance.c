@@ -5,19 +5,25 @@
 #include <time.h>
 
 #include "cli/cards.h"
+#include "cli/layout.h"
+#include "cli/maintenance.h"
 
 static const char doc[] =
     "Give cards to an administrator: for a new driver, a reset, a screwdriver.\v"
     "  begin [CARD...]  no new jobs; when those that run have ended, stop the services of\n"
-    "                   divvy.yaml and let go of the driver. Without cards: all\n"
-    "  end              open the driver, check its versions, make layouts that are kept\n"
-    "                   again, start the services, and take jobs\n"
-    "  status           where it stands, and who is in the way\n\n"
-    "begin and end wait until it is so, unless --no-wait.\n\n"
+    "                   divvy.yaml, wait for who else has the cards open, and let go of\n"
+    "                   the driver. Without cards: all\n"
+    "  end              open the driver, check its versions, and give the cards back one\n"
+    "                   by one, with the layouts that they keep; start the services.\n"
+    "                   Cards that did not come back are tried again\n"
+    "  status           where it stands, who is in the way, and which cards stay out\n\n"
+    "begin and end wait until it is so: --wait for so long at most, --no-wait not at all.\n"
+    "It goes on meanwhile; nobody is ended for it.\n\n"
     "  divvy maintenance begin && apt install … && modprobe … && divvy maintenance end";
 
 static const struct argp_option options[] = {
     { "no-wait", 'n', NULL, 0, "come back at once", 1 },
+    { "wait", 'w', "TIME", 0, "wait for so long at most (90s, 10m); exit status 13 then", 1 },
     { 0 },
 };
 
@@ -25,14 +31,20 @@ struct maintenance_call {
     const char *words[65];
     size_t count;
     bool no_wait;
+    int64_t limit_us; /* 0: none */
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct maintenance_call *c = state->input;
+    struct err e = ERR_INIT;
     switch (key) {
     case 'n':
         c->no_wait = true;
+        return 0;
+    case 'w':
+        if (text_parse_duration(arg, "--wait", &c->limit_us, &e) < 0 || c->limit_us <= 0)
+            verb_refuse("%s", e.text[0] ? e.text : "--wait takes a time: 90s, 10m");
         return 0;
     case ARGP_KEY_ARG:
         if (c->count == sizeof c->words / sizeof *c->words)
@@ -49,42 +61,84 @@ static const char *word_of(json_t *j, const char *key)
     return json_string_value(json_object_get(j, key));
 }
 
-static int show(const struct session *s, json_t *j)
+void maintenance_add_out(struct text *t, json_t *out)
 {
-    AUTO(text) struct text t = TEXT_INIT;
+    for (size_t i = 0; i < json_array_size(out); i++) {
+        json_t *card = json_array_get(out, i);
+        text_addf(t, "  gpu%" PRIu64 " stays out: %s\n",
+                  (uint64_t)json_integer_value(json_object_get(card, "gpu")), word_of(card, "why"));
+    }
+}
+
+void maintenance_add_state(struct text *t, json_t *j)
+{
     json_t *gpus = json_object_get(j, "gpus");
     json_t *holders = json_object_get(j, "holders");
     const char *phase = word_of(j, "phase");
+    if (phase && strcmp(phase, "none") != 0) {
+        text_addf(t, "Maintenance by %s is %s%s", word_of(j, "who"), phase,
+                  json_array_size(gpus) ? ":" : "");
+        for (size_t i = 0; i < json_array_size(gpus); i++)
+            text_addf(t, " gpu%" PRIu64, (uint64_t)json_integer_value(json_array_get(gpus, i)));
+        text_add(t, "\n");
+        for (size_t i = 0; i < json_array_size(holders); i++)
+            text_addf(t, "  in the way: %s\n", json_string_value(json_array_get(holders, i)));
+        if (word_of(j, "trouble"))
+            text_addf(t, "  %s\n", word_of(j, "trouble"));
+    } else if (json_array_size(json_object_get(j, "out"))) {
+        text_add(t, "Maintenance has ended.\n");
+    }
+    maintenance_add_out(t, json_object_get(j, "out"));
+}
+
+static int show(const struct session *s, json_t *j)
+{
+    AUTO(text) struct text t = TEXT_INIT;
     if (s->json)
         return verb_print_json(j);
-    if (!phase || strcmp(phase, "none") == 0) {
+    maintenance_add_state(&t, j);
+    if (!t.len)
         text_add(&t, "No maintenance.\n");
-        return verb_print(&t);
-    }
-    text_addf(&t, "Maintenance by %s is %s:", word_of(j, "who"), phase);
-    for (size_t i = 0; i < json_array_size(gpus); i++)
-        text_addf(&t, " gpu%" PRIu64, (uint64_t)json_integer_value(json_array_get(gpus, i)));
-    text_add(&t, "\n");
-    for (size_t i = 0; i < json_array_size(holders); i++)
-        text_addf(&t, "  in the way: %s\n", json_string_value(json_array_get(holders, i)));
-    if (word_of(j, "trouble"))
-        text_addf(&t, "  %s\n", word_of(j, "trouble"));
     return verb_print(&t);
 }
 
+/* Whoever is in the way, whenever others are than before: the wait is worth more. */
+static void tell_holders(const struct session *s, json_t *now, json_t **told)
+{
+    json_t *holders = json_object_get(now, "holders");
+    if (s->json || !json_array_size(holders) || json_equal(holders, *told))
+        return;
+    (void)show(s, now);
+    json_decref(*told);
+    *told = json_incref(holders);
+}
+
+/* It has ended, or time is up. */
+static int show_end(const struct session *s, json_t *now, bool late)
+{
+    int status = show(s, now);
+    if (late)
+        return LAYOUT_STATUS_BUSY;
+    bool ended = text_same(word_of(now, "phase"), "none");
+    return status == STATUS_OK && ended && json_array_size(json_object_get(now, "out"))
+               ? LAYOUT_STATUS_PARTIAL
+               : status;
+}
+
 /* Until it stands there, or something is to be told. */
-static int wait_for(const struct session *s, struct client *c, const char *phase, json_t *j)
+static int wait_for(const struct session *s, struct client *c, const char *phase, json_t *j,
+                    int64_t limit_us)
 {
     const struct timespec pause = { .tv_nsec = 100L * 1000 * 1000 };
-    bool told = false;
+    int64_t until_us = limit_us ? clock_now().boot_us + limit_us : INT64_MAX;
+    auto_json json_t *told = NULL;
     auto_json json_t *now = json_incref(j);
     while (word_of(now, "phase") && strcmp(word_of(now, "phase"), phase) != 0) {
         struct err e = ERR_INIT;
         json_t *next = NULL;
-        bool waits = json_array_size(json_object_get(now, "holders")) > 0;
-        if (waits && !told && !s->json)
-            (void)show(s, now); /* once; the wait is worth more */
-        told = told || waits;
+        tell_holders(s, now, &told);
+        if (clock_now().boot_us > until_us)
+            return show_end(s, now, true);
         (void)nanosleep(&pause, NULL); /* shorter is as good */
         int r = client_get(c, "/v1/maintenance", &next, &e);
         if (r < 0 && r != -EHOSTDOWN && r != -EREMOTEIO)
@@ -100,7 +154,7 @@ static int wait_for(const struct session *s, struct client *c, const char *phase
             return STATUS_REFUSED;
         }
     }
-    return show(s, now);
+    return show_end(s, now, false);
 }
 
 static int change(struct session *s, const struct maintenance_call *m)
@@ -124,7 +178,8 @@ static int change(struct session *s, const struct maintenance_call *m)
         return status;
     if (client_post(c, "/v1/maintenance", body, &answer, &e) < 0)
         return verb_fail(s, &e);
-    return m->no_wait ? show(s, answer) : wait_for(s, c, begin ? "away" : "none", answer);
+    return m->no_wait ? show(s, answer)
+                      : wait_for(s, c, begin ? "away" : "none", answer, m->limit_us);
 }
 
 int verb_maintenance(struct session *s, int argc, char **argv)

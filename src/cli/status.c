@@ -1,6 +1,7 @@
 #include <inttypes.h>
 
 #include "cli/layout.h"
+#include "cli/maintenance.h"
 #include "cli/table.h"
 #include "cli/verb.h"
 
@@ -86,19 +87,36 @@ static void row_promises(struct table *t, const struct daemon_view *v)
     row(t, "starts", words.buf);
 }
 
+/* Lines with a newline each; none: no row. */
+static void row_lines(struct table *t, const char *what, struct text *lines)
+{
+    if (!lines->len)
+        return;
+    lines->buf[lines->len - 1] = '\0';
+    row(t, what, lines->buf);
+    table_tint(t, COLOUR_BAD);
+}
+
 /* What an administrator has under way, when there is something. */
-static void row_reboots(struct table *t, struct client *c)
+static void row_layouts(struct table *t, struct client *c)
 {
     AUTO(text) struct text words = TEXT_INIT;
     auto_json json_t *j = NULL;
     if (client_get(c, "/v1/layout", &j, NULL) < 0)
         return; /* the other lines tell how it is */
     layout_add_reboots(&words, json_object_get(j, "reboots"));
-    if (!words.len)
-        return;
-    words.buf[words.len - 1] = '\0'; /* the last newline */
-    row(t, "layouts", words.buf);
-    table_tint(t, COLOUR_BAD);
+    layout_add_restores(&words, json_object_get(j, "kept"));
+    row_lines(t, "layouts", &words);
+}
+
+static void row_maintenance(struct table *t, struct client *c)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    auto_json json_t *j = NULL;
+    if (client_get(c, "/v1/maintenance", &j, NULL) < 0)
+        return; /* as above */
+    maintenance_add_state(&words, j);
+    row_lines(t, "maintenance", &words);
 }
 
 int verb_status(struct session *s, int argc, char **argv)
@@ -129,7 +147,8 @@ int verb_status(struct session *s, int argc, char **argv)
     row_cards(&t, &v);
     row_jobs(&t, &v);
     row_promises(&t, &v);
-    row_reboots(&t, c);
+    row_layouts(&t, c);
+    row_maintenance(&t, c);
     table_draw(&t, &s->screen, &out);
     daemon_view_done(&v);
     return verb_print(&out);

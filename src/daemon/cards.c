@@ -358,7 +358,7 @@ void cards_snapshot(struct daemon *d, struct snapshot *take)
     tidy_learn(d);
 }
 
-static void cards_release(struct daemon *d, struct card_memory *m)
+void cards_release(struct daemon *d, struct card_memory *m)
 {
     struct err e = ERR_INIT;
     log_line(LOG_NOTE, "gpu%u takes jobs again", m->row.ordinal);

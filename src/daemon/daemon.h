@@ -106,6 +106,7 @@ struct card_memory {
     char *layout;               /* the slices that it is to keep (keeps.c); NULL: none */
     bool seek;                  /* it may not have them: they are to be looked for */
     int64_t seek_boot_us;       /* since when */
+    int64_t seek_again_us;      /* a restore that failed is not tried before */
     bool given_up;              /* they were not to be had back in time */
     bool was_away;              /* the card did not answer in the snapshot before */
     char seek_trouble[ERR_TEXT_MAX]; /* why it has not got them back; "" */
@@ -337,6 +338,8 @@ int cards_set(struct daemon *d, uint32_t ordinal, int pool, int mode, struct err
 /* Was this event the card's own fault (its memory, its bus), not a program's? */
 bool cards_xid_is_fault(uint64_t xid);
 void cards_quarantine(struct daemon *d, const char *uuid, const char *why);
+/* And back. */
+void cards_release(struct daemon *d, struct card_memory *m);
 /* Only who holds a card's lock changes it. -EBUSY: who else does. It is kept while needed. */
 int cards_lock(struct daemon *d, struct card_memory *m, struct err *e);
 /* The generation of a living slice; 0: not known. */

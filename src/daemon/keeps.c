@@ -137,6 +137,7 @@ static void seek(struct card_memory *m)
         return;
     m->seek = true;
     m->seek_boot_us = clock_now().boot_us;
+    m->seek_again_us = 0;
     m->seek_trouble[0] = '\0';
 }
 
@@ -261,8 +262,10 @@ void keeps_plan(struct daemon *d, struct plan *ret)
             continue;
         if (now - m->seek_boot_us > d->config.restore_time_us)
             give_up(d, m);
-        else if (c && now >= d->layouts->again_us)
+        else if (c && now >= m->seek_again_us)
             restore(d, m, c, ret);
+        if (ret->count)
+            return; /* each by itself: what fails on one card undoes no other */
     }
 }
 
@@ -270,11 +273,11 @@ void keeps_cut_over(struct daemon *d, const struct apply *a)
 {
     if (a->state == APPLY_DONE)
         return; /* the next look finds it as it is to be */
-    d->layouts->again_us = clock_now().boot_us + AGAIN_US;
-    for (size_t i = 0; i < d->card_count; i++)
-        for (size_t k = 0; d->cards[i]->seek && k < a->plan.count; k++)
-            if (strcmp(a->plan.steps[k].card_uuid, d->cards[i]->row.uuid) == 0)
-                trouble(d->cards[i], a->failure);
+    struct card_memory *m = a->plan.count ? cards_find(d, a->plan.steps[0].card_uuid) : NULL;
+    if (m && m->seek) {
+        m->seek_again_us = clock_now().boot_us + AGAIN_US;
+        trouble(m, a->failure);
+    }
     log_line(LOG_WARN, "a layout cannot be restored: %s", a->failure);
 }
 

@@ -136,8 +136,8 @@ void layouts_turn(struct daemon *d)
 {
     struct layouts *l = d->layouts;
     AUTO(plan) struct plan p = PLAN_INIT;
-    if (maintenance_away(d) || !d->snapshot_came || d->recover_cuts || l->cut.open ||
-        (!l->look && !d->inventory_stale))
+    if (maintenance_away(d) || maintenance_unchecked(d) || !d->snapshot_came || d->recover_cuts ||
+        l->cut.open || (!l->look && !d->inventory_stale))
         return;
     if (!turn_write(d))
         return;

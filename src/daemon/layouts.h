@@ -61,7 +61,6 @@ struct layouts {
     /* Cards that keep a layout. */
     bool started;         /* the first snapshot was looked at */
     bool driver_was_gone; /* since the last snapshot */
-    int64_t again_us;     /* a restore that failed is not tried before */
     /* A command's journal. */
     bool journal_sought;
     struct journal *journal; /* in this turn's transaction; its file goes after the commit */
@@ -170,7 +169,7 @@ int keeps_take(struct daemon *d, struct card_memory *m, const struct layout_wish
 int keeps_set(struct daemon *d, struct card_memory *m, const char *layout, struct err *e);
 /* Which cards may have lost what they keep? */
 void keeps_snapshot(struct daemon *d);
-/* Steps that give it back. Empty: nothing to do now. */
+/* Steps that give it back to one card. Empty: nothing to do now. */
 void keeps_plan(struct daemon *d, struct plan *ret);
 void keeps_cut_over(struct daemon *d, const struct apply *a);
 /* What cards keep, as JSON. New reference. */

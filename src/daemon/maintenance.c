@@ -18,16 +18,16 @@
 
 #define META "maintenance"
 #define AGAIN_US (5 * CLOCK_SECOND)
+#define LOOK_US CLOCK_SECOND
 #define SAID_MAX 4096u
 #define FABRIC_MANAGER "/usr/bin/nv-fabricmanager"
 
-static const char *const words[] = {
-    "none", "draining", "stopping", "away", "returning", "starting"
-};
+static const char *const words[] = { "none", "draining",  "stopping", "waiting",
+                                     "away", "returning", "starting" };
 
 /* ---- the store ---- */
 
-static void save(struct daemon *d)
+void maintenance_save(struct daemon *d)
 {
     struct maintenance *m = d->maintenance;
     struct err e = ERR_INIT;
@@ -37,10 +37,23 @@ static void save(struct daemon *d)
     json_put(j, "cards", json_strv(m->cards));
     json_put_u64(j, "stopped", m->stopped);
     json_put_bool(j, "ending", m->ending);
+    json_put(j, "out", maintenance_out_json(d));
     auto_free char *text = json_dumps(j, JSON_COMPACT);
     if (text && turn_write(d) && store_set_meta(d->store, META, text, &e) < 0)
         log_line(LOG_ERROR, "the store's maintenance: %s", e.text);
     d->inventory_stale = d->schedule = true;
+}
+
+static int read_out(json_t *j, struct maintenance *m, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "the store's maintenance", e);
+    const char *uuid = fields_text(&f, "uuid", FIELD_REQUIRED, CARD_UUID_SIZE - 1);
+    const char *why = fields_text(&f, "why", FIELD_REQUIRED, ERR_TEXT_MAX - 1);
+    int r = fields_close(&f, FIELDS_OPEN);
+    if (r == 0)
+        maintenance_add_out(m, uuid, why);
+    return r;
 }
 
 static int read_saved(json_t *j, struct maintenance *m, struct err *e)
@@ -52,7 +65,10 @@ static int read_saved(json_t *j, struct maintenance *m, struct err *e)
     m->cards = fields_strv(&f, "cards", FIELD_OPTIONAL, 1024, 1024 * CARD_UUID_SIZE);
     m->stopped = fields_u64(&f, "stopped", FIELD_OPTIONAL, 0, 1024, 0);
     m->ending = fields_bool(&f, "ending", false);
+    json_t *out = fields_array(&f, "out", FIELD_OPTIONAL, 1024);
     int r = fields_close(&f, FIELDS_OPEN);
+    for (size_t i = 0; r == 0 && i < json_array_size(out); i++)
+        r = read_out(json_array_get(out, i), m, e);
     for (size_t i = 0; r == 0 && i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], phase) == 0)
             m->phase = (enum maintenance_phase)i;
@@ -62,6 +78,11 @@ static int read_saved(json_t *j, struct maintenance *m, struct err *e)
 bool maintenance_away(const struct daemon *d)
 {
     return d->maintenance->phase == MAINTENANCE_AWAY;
+}
+
+bool maintenance_unchecked(const struct daemon *d)
+{
+    return d->maintenance->phase == MAINTENANCE_RETURNING && !d->maintenance->checked;
 }
 
 static void say_away(struct daemon *d)
@@ -77,7 +98,7 @@ int maintenance_load(struct daemon *d, struct err *e)
     auto_free char *text = NULL;
     auto_json json_t *j = NULL;
     d->maintenance = mem_new(sizeof *d->maintenance);
-    *d->maintenance = (struct maintenance){ .out = -1, .said = TEXT_INIT };
+    *d->maintenance = (struct maintenance){ .output = -1, .said = TEXT_INIT };
     int r = store_meta(d->store, META, &text, e);
     if (r == 0 && text)
         r = json_parse(text, strlen(text), "the store's maintenance", &j, e);
@@ -91,9 +112,9 @@ int maintenance_load(struct daemon *d, struct err *e)
 static void forget_program(struct maintenance *m)
 {
     m->io = sd_event_source_disable_unref(m->io);
-    if (m->out >= 0)
-        (void)close(m->out); /* read to its end, or given up */
-    m->out = -1;
+    if (m->output >= 0)
+        (void)close(m->output); /* read to its end, or given up */
+    m->output = -1;
     m->runs = false;
 }
 
@@ -105,6 +126,8 @@ void maintenance_done(struct daemon *d)
     forget_program(m);
     text_done(&m->said);
     strv_free(m->cards);
+    json_decref(m->there);
+    free(m->out);
     free(m->who);
     free(m);
     d->maintenance = NULL;
@@ -116,8 +139,10 @@ static void go_to(struct daemon *d, enum maintenance_phase phase)
     m->phase = phase;
     m->trouble[0] = '\0';
     m->again_us = 0;
+    m->closing = false;
+    json_decref(take_ptr(m->there));
     log_line(LOG_NOTE, "maintenance: %s", words[phase]);
-    save(d);
+    maintenance_save(d);
 }
 
 static void trouble(struct maintenance *m, const char *why)
@@ -187,7 +212,7 @@ static int start_program(struct daemon *d, const char *const words_of_it[3], str
         (void)close(pipe_of[0]); /* nobody reads it */
         return err_set(e, r, "cannot start %s: %s", words_of_it[0], strerror(-r));
     }
-    m->out = pipe_of[0];
+    m->output = pipe_of[0];
     m->runs = true;
     text_clear(&m->said);
     return 0;
@@ -253,12 +278,12 @@ static void program_ended(struct daemon *d)
             return; /* tried again: what holds the card is in the way of what comes */
     }
     m->stopped = stops ? m->stopped + 1 : m->stopped - 1;
-    save(d);
+    maintenance_save(d);
 }
 
 /* ---- steps ---- */
 
-static bool is_ours(const struct maintenance *m, const char *uuid)
+bool maintenance_has(const struct maintenance *m, const char *uuid)
 {
     for (size_t i = 0; m->cards && m->cards[i]; i++)
         if (strcmp(m->cards[i], uuid) == 0)
@@ -275,7 +300,7 @@ static bool drained(const struct daemon *d)
                 return false;
     for (size_t i = 0; i < d->inventory.card_count; i++) {
         const struct inventory_card *card = &d->inventory.cards[i];
-        if (!is_ours(d->maintenance, card->card.uuid))
+        if (!maintenance_has(d->maintenance, card->card.uuid))
             continue;
         if (card->hold.kind == HOLD_JOB)
             return false;
@@ -289,11 +314,58 @@ static bool drained(const struct daemon *d)
 static void stopping_turn(struct daemon *d)
 {
     struct maintenance *m = d->maintenance;
-    size_t i = 0;
-    if (m->stopped < d->config.maintenance.services.count) {
+    if (m->stopped < d->config.maintenance.services.count)
         run_service(d, "stop", d->config.maintenance.services.words[m->stopped]);
+    else
+        go_to(d, MAINTENANCE_WAITING);
+}
+
+static const char *name_of(uid_t uid, void *arg)
+{
+    return uid == (uid_t)-1 ? NULL : user_name(arg, uid);
+}
+
+static void add_there(struct daemon *d, const struct card *c, const struct holders *h, json_t *list)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        AUTO(text) struct text t = TEXT_INIT;
+        text_addf(&t, "gpu%u: ", c->ordinal);
+        holder_add_text(&t, &h->list[i], name_of, d);
+        (void)json_array_append_new(list, json_string(t.buf)); /* a short list */
+    }
+}
+
+/* By what the driver lists and by who has a device node open; a job's own processes, too. */
+static bool anybody_there(struct daemon *d)
+{
+    struct maintenance *m = d->maintenance;
+    json_t *list = json_array();
+    bool block = false;
+    for (size_t i = 0; i < d->card_count; i++) {
+        AUTO(holders) struct holders h = HOLDERS_INIT;
+        const struct card_memory *c = d->cards[i];
+        if (!maintenance_has(m, c->row.uuid) || !c->present)
+            continue;
+        holders_find(d->paths.driver_root, &c->last, NOT_AN_INSTANCE, &h);
+        block = block || holders_block(&h);
+        add_there(d, &c->last, &h, list);
+    }
+    json_decref(m->there);
+    m->there = list;
+    return block;
+}
+
+static void waiting_turn(struct daemon *d)
+{
+    struct maintenance *m = d->maintenance;
+    size_t i = 0;
+    m->closing = m->closing || !anybody_there(d);
+    m->again_us = m->closing ? 0 : clock_now().boot_us + LOOK_US;
+    if (!m->closing) {
+        children_refresh(&d->children);
         return;
     }
+    d->inventory_stale = true;
     if (cuts_next(d, &i))
         return; /* a plan on another card is under way */
     children_pause(&d->children);
@@ -301,18 +373,18 @@ static void stopping_turn(struct daemon *d)
     say_away(d);
 }
 
-static bool restoring(const struct daemon *d)
+static void returning_turn(struct daemon *d)
 {
-    for (size_t i = 0; i < d->card_count; i++)
-        if (d->cards[i]->seek && is_ours(d->maintenance, d->cards[i]->row.uuid))
-            return true;
-    return layouts_cut(d)->open;
+    if (maintenance_return_cards(d, !d->maintenance->fabric) && !layouts_cut(d)->open)
+        go_to(d, MAINTENANCE_STARTING);
 }
 
 static void end_all(struct daemon *d)
 {
     struct maintenance *m = d->maintenance;
     m->ending = false;
+    if (m->phase == MAINTENANCE_STARTING && m->checked)
+        (void)maintenance_return_cards(d, true); /* those that waited for the services */
     m->checked = false;
     strv_free(take_ptr(m->cards));
     go_to(d, MAINTENANCE_NONE);
@@ -332,6 +404,8 @@ static void starting_turn(struct daemon *d)
 void maintenance_turn(struct daemon *d)
 {
     struct maintenance *m = d->maintenance;
+    if (m->out_count && turn_write(d) && maintenance_forget_out(d))
+        maintenance_save(d);
     if (m->phase == MAINTENANCE_NONE || m->runs || clock_now().boot_us < m->again_us)
         return;
     if (m->phase != MAINTENANCE_AWAY && !turn_write(d))
@@ -342,17 +416,19 @@ void maintenance_turn(struct daemon *d)
         end_all(d);
     else if (m->phase == MAINTENANCE_DRAINING && d->snapshot_came && drained(d))
         go_to(d, MAINTENANCE_STOPPING);
-    else if (m->phase == MAINTENANCE_STOPPING && m->ending)
+    else if ((m->phase == MAINTENANCE_STOPPING || m->phase == MAINTENANCE_WAITING) && m->ending)
         go_to(d, MAINTENANCE_STARTING);
     else if (m->phase == MAINTENANCE_STOPPING)
         stopping_turn(d);
+    else if (m->phase == MAINTENANCE_WAITING && d->snapshot_came)
+        waiting_turn(d);
     else if (m->phase == MAINTENANCE_AWAY && m->ending && turn_write(d)) {
         children_resume(&d->children);
         m->checked = false;
         m->ending = false;
         go_to(d, MAINTENANCE_RETURNING);
-    } else if (m->phase == MAINTENANCE_RETURNING && m->checked && !restoring(d))
-        go_to(d, MAINTENANCE_STARTING);
+    } else if (m->phase == MAINTENANCE_RETURNING && m->checked)
+        returning_turn(d);
     else if (m->phase == MAINTENANCE_STARTING)
         starting_turn(d);
 }
@@ -394,7 +470,8 @@ void maintenance_snapshot(struct daemon *d, const struct snapshot *s)
     auto_free char *fabric = file_under(d->paths.driver_root, FABRIC_MANAGER);
     const char *argv[3] = { fabric, "--version", NULL };
     d->layouts->driver_was_gone = true; /* what cards keep is looked for */
-    if (access(fabric, X_OK) == 0 && start_program(d, argv, &e) == 0)
+    m->fabric = access(fabric, X_OK) == 0;
+    if (m->fabric && start_program(d, argv, &e) == 0)
         m->asks_version = true;
     else
         m->checked = true;
@@ -407,10 +484,10 @@ void maintenance_mark(struct daemon *d)
     struct maintenance *m = d->maintenance;
     if (!m || m->phase == MAINTENANCE_NONE)
         return;
-    bool all = m->phase >= MAINTENANCE_STOPPING && m->phase <= MAINTENANCE_RETURNING;
+    bool all = maintenance_away(d) || maintenance_unchecked(d) || m->closing;
     for (size_t i = 0; i < d->inventory.card_count; i++) {
         struct inventory_card *c = &d->inventory.cards[i];
-        if (all || is_ours(m, c->card.uuid))
+        if (all || maintenance_has(m, c->card.uuid))
             (void)snprintf(c->reserved, sizeof c->reserved, "maintenance by %s (%s)",
                            m->who ? m->who : "somebody", words[m->phase]); /* cut when longer */
     }
@@ -434,7 +511,7 @@ static json_t *holders(const struct daemon *d)
     for (size_t i = 0; i < d->inventory.card_count; i++) {
         const struct inventory_card *c = &d->inventory.cards[i];
         auto_free char *name = text_fmt("gpu%u", c->card.ordinal);
-        if (!is_ours(d->maintenance, c->card.uuid))
+        if (!maintenance_has(d->maintenance, c->card.uuid))
             continue;
         add_hold(list, &c->hold, name);
         for (size_t k = 0; k < c->card.slice_count; k++) {
@@ -453,7 +530,7 @@ json_t *maintenance_op_show(void *ctx)
     json_t *j = json_object();
     json_t *gpus = json_array();
     for (size_t i = 0; i < d->card_count; i++)
-        if (is_ours(m, d->cards[i]->row.uuid))
+        if (maintenance_has(m, d->cards[i]->row.uuid))
             (void)json_array_append_new(gpus, json_integer(d->cards[i]->row.ordinal));
     json_put_text(j, "phase", words[m->phase]);
     json_put_text(j, "who", m->phase ? m->who : NULL);
@@ -461,7 +538,11 @@ json_t *maintenance_op_show(void *ctx)
     json_put_u64(j, "services_stopped", m->stopped);
     json_put_bool(j, "ending", m->ending);
     json_put_text(j, "trouble", m->trouble[0] ? m->trouble : NULL);
-    json_put(j, "holders", m->phase == MAINTENANCE_DRAINING ? holders(d) : json_array());
+    json_t *there = m->phase == MAINTENANCE_DRAINING ? holders(d)
+                    : m->there                       ? json_incref(m->there)
+                                                     : json_array();
+    json_put(j, "holders", there);
+    json_put(j, "out", maintenance_out_json(d));
     return j;
 }
 
@@ -503,13 +584,19 @@ static int begin(struct daemon *d, const char *who, const struct maintenance_ord
 static int end(struct daemon *d, struct err *e)
 {
     struct maintenance *m = d->maintenance;
+    if (m->phase == MAINTENANCE_NONE && maintenance_again(m)) {
+        m->checked = false;
+        go_to(d, MAINTENANCE_RETURNING);
+        children_refresh(&d->children);
+        return 0;
+    }
     if (m->phase == MAINTENANCE_NONE)
         return err_set(e, -EALREADY, "no maintenance is under way");
     if (m->phase < MAINTENANCE_RETURNING)
         m->ending = true;
     m->again_us = 0;
     m->trouble[0] = '\0';
-    save(d);
+    maintenance_save(d);
     return 0;
 }
 
