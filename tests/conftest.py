@@ -12,11 +12,20 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="needs root"))
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """The fixtures that end after a test know by item.failed whether it did."""
+    report = (yield).get_result()
+    item.failed = getattr(item, "failed", False) or report.failed
+
+
 @pytest.fixture
-def box():
+def box(request):
     """A folder with a machine and a Divvy, neither of them started."""
     with harness.Box() as box:
         yield box
+        if getattr(request.node, "failed", False):
+            print(f"divvyd said:\n{box.divvy.said()[-20000:]}")  # its folder goes
 
 
 @pytest.fixture

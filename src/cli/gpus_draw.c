@@ -351,10 +351,14 @@ static void add_trouble(const struct drawing *d)
         text_addf(&line, "reserved: %s", words);
         add_line(d, COLOUR_WAIT, line.buf);
     }
-    if (c->mig_now != c->mig_pending)
-        add_line(d, COLOUR_WAIT,
-                 c->mig_pending ? "MIG turns on with the next reset of this card"
-                                : "MIG turns off with the next reset of this card");
+    if (c->mig_now != c->mig_pending) {
+        AUTO(text) struct text line = TEXT_INIT;
+        text_addf(&line, "MIG turns %s with the next %s", c->mig_pending ? "on" : "off",
+                  d->c->no_turn ? "reboot of this machine" : "reset of this card");
+        add_line(d, COLOUR_WAIT, line.buf);
+    } else if (d->c->no_turn) {
+        add_line(d, COLOUR_WAIT, "MIG can be turned here only with a reboot of this machine");
+    }
 }
 
 static void add_identity(const struct drawing *d)
@@ -447,6 +451,8 @@ static void cells_of_card(struct table *t, const struct inventory *inv,
         text_add(&holder, c->quarantine);
     else if (c->reserved[0] && c->hold.kind == HOLD_NONE)
         text_addf(&holder, "reserved: %s", c->reserved);
+    else if (c->no_turn && c->hold.kind == HOLD_NONE)
+        text_addf(&holder, "MIG waits for a reboot of this machine");
     else if (c->card.mig_now)
         text_add(&holder, "-");
     else

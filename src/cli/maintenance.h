@@ -8,7 +8,7 @@
 
 /* A line for each card of GET /v1/maintenance that did not come back, and what would bring it. */
 void maintenance_add_out(struct text *t, json_t *out);
-/* The state of it in a few words; nothing when none is under way and no card is out. */
-void maintenance_add_state(struct text *t, json_t *maintenance);
+/* What GET /v1/maintenance answered, in lines; nothing when none is under way and no card is out. */
+void maintenance_add_state(struct text *t, json_t *j);
 
 #endif

@@ -423,6 +423,7 @@ static void fill_card(struct daemon *d, const struct card_memory *m, struct inve
     ret->pool = m->row.pool;
     ret->mode = m->row.mode;
     ret->owners_known = true;
+    ret->no_turn = m->no_turn;
     const char *why = m->row.quarantine[0] ? m->row.quarantine : m->lock_trouble;
     ret->quarantined = why[0] != '\0';
     memcpy(ret->quarantine, why, sizeof ret->quarantine);

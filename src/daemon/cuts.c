@@ -36,6 +36,15 @@ static void cut_write(struct daemon *d, struct cut *c, enum journal_state state)
     wrote(store_set_step(d->store, c->plan_id, 0, state, text, note, &e), &e);
 }
 
+/* Where no reset works MIG is stored for the next boot, and never turned off for a job. */
+static bool turns_off(const struct plan *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->steps[i].kind == STEP_MIG_OFF)
+            return true;
+    return false;
+}
+
 void cut_begin(struct job *j, const struct plan *p)
 {
     struct err e = ERR_INIT;
@@ -43,6 +52,7 @@ void cut_begin(struct job *j, const struct plan *p)
     struct attempt *a = j->attempt;
     struct cut *c = &a->cut;
     apply_init(&c->apply, p);
+    c->apply.resets = turns_off(p) ? APPLY_RESET_MUST : APPLY_RESET_OR_ASIDE;
     c->job = j;
     c->open = true;
     auto_free char *text = cut_text(&c->apply);
@@ -177,16 +187,12 @@ static void quarantine_cards(struct daemon *d, const struct apply *a)
         cards_quarantine(d, a->plan.steps[i].card_uuid, a->stuck);
 }
 
-static void cut_failed(struct job *j)
+/* Back to the queue. */
+static void cut_in_vain(struct job *j, const char *why)
 {
     struct daemon *d = j->daemon;
     struct attempt *a = j->attempt;
-    auto_free char *why =
-        text_fmt("its slices could not be cut: %s",
-                 a->cut.apply.stuck[0] ? a->cut.apply.stuck : a->cut.apply.failure);
     log_line(LOG_WARN, "job %" PRIu64 ": %s", j->id, why);
-    if (a->cut.apply.state == APPLY_STUCK)
-        quarantine_cards(d, &a->cut.apply);
     cut_close(j->daemon, &j->attempt->cut);
     d->inventory_stale = d->schedule = true;
     children_refresh(&d->children);
@@ -198,6 +204,31 @@ static void cut_failed(struct job *j)
     }
     if (job_move(j, JOB_EV_UNREADY, why))
         sched_hold(d->sched, j->id, clock_now().boot_us + BACK_OFF_US);
+}
+
+static void cut_failed(struct job *j)
+{
+    struct daemon *d = j->daemon;
+    const struct apply *a = &j->attempt->cut.apply;
+    auto_free char *why =
+        text_fmt("its slices could not be cut: %s", a->stuck[0] ? a->stuck : a->failure);
+    if (a->state == APPLY_STUCK)
+        quarantine_cards(d, a);
+    struct card_memory *m = a->reset_failed && a->code == -ENOTSUP
+                                ? cards_find(d, a->plan.steps[a->at].card_uuid)
+                                : NULL;
+    if (m)
+        m->no_turn = true; /* it was tried once, and would fail again */
+    cut_in_vain(j, why);
+}
+
+/* A card's mode is stored: nothing can be had of it before a reboot. What was cut elsewhere stays. */
+static void cut_waits(struct job *j)
+{
+    auto_free char *why =
+        text_fmt("MIG is on after a reboot of this machine: %s", j->attempt->cut.apply.reboot);
+    reboots_keep_for_job(j->daemon, &j->attempt->cut.apply.aside);
+    cut_in_vain(j, why);
 }
 
 static void layout_over(struct daemon *d, struct cut *c)
@@ -222,7 +253,10 @@ static void cut_settle(struct daemon *d, struct cut *c)
     case APPLY_BACK:
         break;
     case APPLY_DONE:
-        cut_ready(c->job);
+        if (c->apply.aside.count)
+            cut_waits(c->job);
+        else
+            cut_ready(c->job);
         break;
     case APPLY_ROLLED_BACK:
     case APPLY_STUCK:

@@ -108,7 +108,8 @@ struct card_memory {
     int64_t seek_boot_us;       /* since when */
     int64_t seek_again_us;      /* a restore that failed is not tried before */
     bool given_up;              /* they were not to be had back in time */
-    bool was_away;              /* the card did not answer in the snapshot before */
+    bool no_turn;  /* no reset works on it, and its MIG mode was to be turned off for a job */
+    bool was_away; /* the card did not answer in the snapshot before */
     char seek_trouble[ERR_TEXT_MAX]; /* why it has not got them back; "" */
     json_t *identities; /* slices whose UUID changed when they were made again; or NULL */
     struct board *file; /* its board's file, once it was looked for; or NULL */

@@ -22,6 +22,7 @@ static json_t *waiting_json(const struct waiting_card *w)
     json_put_u64(j, "order", w->order);
     json_put_text(j, "mode", w->has_mode ? card_mode_word(w->mode) : NULL);
     json_put_bool(j, "slices", w->has_slices);
+    json_put_bool(j, "for_job", w->for_job);
     return j;
 }
 
@@ -59,6 +60,7 @@ static int read_waiting(json_t *j, struct layouts *l, struct err *e)
     w->order = fields_u64(&f, "order", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     const char *word = fields_text(&f, "mode", FIELD_OPTIONAL, 16);
     w->has_slices = fields_bool(&f, "slices", false);
+    w->for_job = fields_bool(&f, "for_job", false);
     int r = fields_close(&f, FIELDS_OPEN);
     w->has_mode = word != NULL;
     if (r == 0 && word)
@@ -153,6 +155,21 @@ static void see_stored(struct daemon *d, const struct step *s)
         return;
     m->last.mig_pending = s->kind == STEP_MIG_ON;
     m->changed_boot_us = clock_now().boot_us;
+}
+
+void reboots_keep_for_job(struct daemon *d, const struct plan *aside)
+{
+    for (size_t i = 0; i < aside->count; i++) {
+        const struct step *s = &aside->steps[i];
+        AUTO(plan) struct plan mode = PLAN_INIT;
+        if (!step_is_mode(s))
+            continue;
+        see_stored(d, s);
+        plan_add_step(&mode, s);
+        reboots_keep(d, &mode, NULL, NULL, 0);
+        find(d, s->card_uuid)->for_job = true;
+    }
+    save(d);
 }
 
 size_t reboots_take(struct daemon *d, const struct apply *a, enum layout_work work)
@@ -299,6 +316,10 @@ void reboots_mark(struct daemon *d)
         struct inventory_card *c = inventory_uuid(&d->inventory, l->waiting[i].uuid);
         if (!c)
             continue;
+        if (l->waiting[i].for_job && reboot_look(&l->reboots, &c->card) == REBOOT_WAITS) {
+            c->no_turn = true;
+            continue;
+        }
         c->no_cuts = true;
         if (!c->reserved[0])
             layouts_reserve(c, reboot_look(&l->reboots, &c->card) == REBOOT_WAITS

@@ -38,6 +38,7 @@ struct waiting_card {
     char uuid[CARD_UUID_SIZE];
     char *who;      /* asked for it; NULL: nobody, or a command without a daemon */
     uint64_t order; /* by this order; 0: by none */
+    bool for_job;   /* a job's slices asked for it: till then the card serves as it is */
     /* Of the wish: what the card is to remember when it is done. */
     bool has_mode, has_slices;
     enum card_mode mode;
@@ -149,6 +150,8 @@ void reboots_forget(struct daemon *d, const char *uuid);
 /* These cards wait; the newest wish for a card counts. `wish` may be NULL. */
 void reboots_keep(struct daemon *d, const struct plan *steps, const char *who,
                   const struct layout_wish *wish, uint64_t order);
+/* The same for what the plan of a job has set aside: the modes alone, its slices are sought anew. */
+void reboots_keep_for_job(struct daemon *d, const struct plan *aside);
 /* What a change that is done has set aside is kept. How many cards. */
 size_t reboots_take(struct daemon *d, const struct apply *a, enum layout_work work);
 /* The steps of one card whose reboot has come. Empty: there is none. */

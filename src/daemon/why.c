@@ -157,6 +157,9 @@ static void why_card(const struct inventory_card *c, struct now now, struct why_
     add_hold(&t, &c->hold, now);
     for (size_t i = 0; i < c->card.slice_count; i++)
         add_hold(&t, &c->slices[i].hold, now);
+    if (c->no_turn)
+        text_addf(&t, "%sits MIG mode stays %s until this machine is rebooted", t.len ? "; " : "",
+                  c->card.mig_now ? "on" : "off");
     why_view_add(v, name, "%s", t.len ? t.buf : "free");
 }
 

@@ -529,6 +529,7 @@ static json_t *inventory_card_to_json(const struct inventory_card *c)
     json_put_bool(j, "owners_known", c->owners_known);
     json_put_text(j, "quarantine", c->quarantined ? c->quarantine : NULL);
     json_put_bool(j, "laid_out", c->laid_out);
+    json_put_bool(j, "no_turn", c->no_turn);
     json_put_bool(j, "no_cuts", c->no_cuts);
     json_put_text(j, "reserved", c->reserved[0] ? c->reserved : NULL);
     json_put_i64(j, "idle_since_boot_us", c->idle_since_boot_us);
@@ -590,6 +591,7 @@ static int inventory_card_from_json(json_t *j, struct inventory_card *c, struct 
     c->quarantined = fields_text(&f, "quarantine", FIELD_OPTIONAL, sizeof c->quarantine - 1);
     fields_copy(&f, "quarantine", FIELD_OPTIONAL, c->quarantine, sizeof c->quarantine);
     c->laid_out = fields_bool(&f, "laid_out", false);
+    c->no_turn = fields_bool(&f, "no_turn", false);
     c->no_cuts = fields_bool(&f, "no_cuts", false);
     fields_copy(&f, "reserved", FIELD_OPTIONAL, c->reserved, sizeof c->reserved);
     c->idle_since_boot_us = fields_i64(&f, "idle_since_boot_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);

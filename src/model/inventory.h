@@ -55,6 +55,7 @@ struct inventory_card {
     bool quarantined;  /* takes nothing; `quarantine` says why */
     char quarantine[160];
     bool laid_out;      /* its slices are an administrator's: jobs use them, and cut nothing */
+    bool no_turn;       /* its MIG mode changes with a reboot alone; till then it serves as it is */
     bool no_cuts;       /* for a while nothing is cut: a new layout waits for it */
     char reserved[160]; /* why it takes nobody new for a while (maintenance, a new layout); "" */
     int64_t idle_since_boot_us;     /* when its last holder left; 0: in use, or not known */

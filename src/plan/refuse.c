@@ -279,6 +279,9 @@ static void add_state(struct text *t, const struct stock_card *c)
         text_add(t, "keeping the slices of its layout");
     else if (c->no_cuts)
         text_add(t, "not to be cut now");
+    else if (from->no_turn)
+        text_addf(t, "free, but its MIG mode stays %s until this machine is rebooted",
+                  c->mig ? "on" : "off");
     else
         text_addf(t, "free, but its MIG mode stays %s until it was empty for a while",
                   c->mig ? "on" : "off");

@@ -39,7 +39,7 @@ static enum stock_closed closed_for(const struct inventory_card *c, const struct
         return STOCK_QUARANTINED;
     if (ban == BAN_ALL || c->reserved[0])
         return STOCK_BANNED;
-    if (c->card.mig_now != c->card.mig_pending)
+    if (c->card.mig_now != c->card.mig_pending && !c->no_turn)
         return STOCK_MODE_PENDING;
     return STOCK_OPEN;
 }
@@ -88,6 +88,8 @@ static bool may_turn(const struct stock_card *c, const struct place_rules *rules
 {
     const struct inventory_card *from = c->from;
     if (!c->free || c->keeps || c->no_cuts || !from->card.mig_capable)
+        return false;
+    if (from->no_turn && !view.nobody)
         return false;
     if (from->mode != MODE_AUTO)
         return (from->mode == MODE_SLICES) != c->mig; /* towards the only mode it may have */

@@ -417,6 +417,7 @@ static void inventory_random(struct inventory *inv, struct dice *d)
         if (c->quarantined)
             dice_text(d, c->quarantine, sizeof c->quarantine);
         c->laid_out = dice_bool(d);
+        c->no_turn = dice_bool(d);
         c->no_cuts = dice_bool(d);
         dice_text(d, c->reserved, sizeof c->reserved);
         c->idle_since_boot_us = (int64_t)dice_below(d, INT64_MAX);
@@ -441,6 +442,7 @@ static void assert_same_inventory_card(const struct inventory_card *a,
     assert_int_equal(a->quarantined, b->quarantined);
     assert_string_equal(a->quarantine, b->quarantine);
     assert_int_equal(a->laid_out, b->laid_out);
+    assert_int_equal(a->no_turn, b->no_turn);
     assert_int_equal(a->no_cuts, b->no_cuts);
     assert_string_equal(a->reserved, b->reserved);
     assert_int_equal(a->idle_since_boot_us, b->idle_since_boot_us);

@@ -301,6 +301,23 @@ static void test_an_auto_card_turns_mig_on_only_after_the_hold(void **state)
     assert_non_null(strstr(a.e.text, "divvy mode"));
 }
 
+static void test_a_card_that_only_a_reboot_turns_serves_as_it_is(void **state)
+{
+    (void)state;
+    AUTO(asked) struct asked a = begin();
+    struct inventory_card *c = inventory_add(&a.inv, board_a100_80());
+    c->idle_since_boot_us = 1;
+    c->no_turn = true;
+    assert_int_equal(ask(&a, slices("1g.10gb", 2)), PLACE_LATER);
+    assert_non_null(strstr(a.e.text, "its MIG mode stays off until this machine is rebooted"));
+    c->card.mig_pending = true;
+    assert_int_equal(ask(&a, slices("1g.10gb", 2)), PLACE_LATER);
+    assert_int_equal(ask(&a, cards(1)), PLACE_NOW);
+    assert_int_equal(a.plan.count, 0);
+    c->no_turn = false; /* a reset that somebody is to give it */
+    assert_int_equal(ask(&a, cards(1)), PLACE_LATER);
+}
+
 static void test_a_whole_card_is_made_of_an_empty_cut_one(void **state)
 {
     (void)state;
@@ -549,6 +566,7 @@ int main(void)
         cmocka_unit_test(test_reuse_comes_before_create),
         cmocka_unit_test(test_an_instance_without_compute_instance_is_completed),
         cmocka_unit_test(test_an_auto_card_turns_mig_on_only_after_the_hold),
+        cmocka_unit_test(test_a_card_that_only_a_reboot_turns_serves_as_it_is),
         cmocka_unit_test(test_a_whole_card_is_made_of_an_empty_cut_one),
         cmocka_unit_test(test_whole_cards_are_given_in_their_own_order),
         cmocka_unit_test(test_a_need_takes_the_smallest_that_is_enough),
