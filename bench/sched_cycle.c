@@ -6,8 +6,9 @@
  * a cycle is run, which starts one or a few. Built with
  * `ninja -C BUILD bench/bench_sched_cycle`; JOBS default to 1000 to 1000000,
  * and then 100,000 jobs follow in fewer and more shapes (a user's jobs that ask
- * the same), which is what the cost grows with. Times are of the processor,
- * since others use the machine as well.
+ * the same), which is what the cost grows with; then as many held ones beside
+ * them, and jobs of two thousand sizes instead of eight kinds. Times are of the
+ * processor, since others use the machine as well.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 
 #define TURNS 300
 #define KINDS 8
+#define SIZES 2000 /* kinds from KINDS on: so much memory, in steps of 32 MiB */
 
 struct bench {
     struct inventory inv;
@@ -34,6 +36,10 @@ struct bench {
 static struct request request_of(uint64_t n)
 {
     static const char *const profiles[] = { "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb" };
+    if (n >= KINDS)
+        return (struct request){ .kind = REQUEST_NEED,
+                                 .count = 1,
+                                 .mem_bytes = 4 * GIB + n * 32 * MIB };
     if (n < 5)
         return ask_slices(profiles[n], 1);
     if (n < 6)
@@ -115,7 +121,16 @@ static void take_turns(struct bench *b, uint64_t users, uint64_t kinds, double *
     qsort(ret_took, TURNS, sizeof *ret_took, by_size);
 }
 
-static void run(size_t jobs, uint64_t users, uint64_t kinds)
+/* Elements of arrays that may not run yet: they wait beside the others. */
+static void hold_more(struct bench *b, size_t jobs)
+{
+    for (size_t i = 0; i < jobs; i++) {
+        submit(b, 1000, KINDS);
+        sched_hold(b->queue, b->last_id, INT64_MAX);
+    }
+}
+
+static void run(size_t jobs, uint64_t users, uint64_t kinds, size_t held)
 {
     struct sched_policy policy = SCHED_POLICY_DEFAULT;
     struct bench b = { .dice = { .state = jobs }, .now = { .boot_us = CLOCK_DAY } };
@@ -128,10 +143,12 @@ static void run(size_t jobs, uint64_t users, uint64_t kinds)
         submit(&b, users, kinds);
     double bytes = (double)sched_bytes(b.queue) / (double)jobs;
     double mib = mib_used() - before;
+    hold_more(&b, held);
     take_turns(&b, users, kinds, took);
-    printf("%8zu pending %5u users %5u shapes   cycle %7.3f ms median %7.3f worst   "
+    printf("%8zu pending %6zu held %5u users %5u shapes   "
+           "cycle %7.3f ms median %7.3f worst   "
            "%.2f starts   %6.1f MiB   %5.1f bytes a job\n",
-           jobs, (unsigned int)users, (unsigned int)(users * kinds), took[TURNS / 2],
+           jobs, held, (unsigned int)users, (unsigned int)(users * kinds), took[TURNS / 2],
            took[TURNS - 1], (double)b.starts / TURNS, mib, bytes);
     (void)fflush(stdout);
     inventory_done(&b.inv);
@@ -143,17 +160,19 @@ static void run_all(void)
     static const size_t sizes[] = { 1000, 10000, 100000, 1000000 };
     static const size_t users[] = { 10, 100, 1000, 10000 };
     for (size_t i = 0; i < 4; i++)
-        run(sizes[i], sizes[i] < 10000 ? 100 : 1000, KINDS);
+        run(sizes[i], sizes[i] < 10000 ? 100 : 1000, KINDS, 0);
     for (size_t i = 0; i < 4; i++)
-        run(100000, users[i], KINDS);
+        run(100000, users[i], KINDS, 0);
     for (uint64_t kinds = 1; kinds < KINDS; kinds *= 2)
-        run(100000, 1000, kinds);
+        run(100000, 1000, kinds, 0);
+    run(100000, 1000, KINDS, 100000);
+    run(10000, 10, SIZES, 0);
 }
 
 int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
-        run(strtoul(argv[i], NULL, 10), 1000, KINDS);
+        run(strtoul(argv[i], NULL, 10), 1000, KINDS, 0);
     if (argc < 2)
         run_all();
     return 0;

@@ -549,6 +549,35 @@ static void a_job_behind_ten_thousand_blocked_ones_starts(void **state)
     assert_int_equal(sched_pending(queue), 10000);
 }
 
+/* Of many users, of whole cards and of slices, each with a limit of its own. */
+static void blocked_jobs_of_many_never_use_up_the_search(void **state)
+{
+    static const uint64_t many[] = { 400, 600, 10000 };
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        (void)end_server(state);
+        (void)make_server(state);
+        a100s(4);
+        submit(1, "nlp", ask_slices("4g.40gb", 1), 2 * CLOCK_HOUR);
+        cycle();
+        for (uint64_t id = 100; id < 100 + many[i]; id++) {
+            char account[16];
+            struct request r = ask_cards(4);
+            (void)snprintf(account, sizeof account, "user%u", (unsigned int)(id % 97));
+            struct sched_job job = { .id = id, .account = account, .request = &r };
+            job.limit_us = (int64_t)(1 + id % 600) * CLOCK_MINUTE;
+            sched_add(queue, &job);
+        }
+        submit(2, "late", ask_slices("1g.10gb", 1), CLOCK_HOUR);
+        submit(3, "late", ask_cards(1), CLOCK_HOUR);
+        submit(4, "late", ask_slices("3g.40gb", 1), 3 * CLOCK_HOUR); /* would delay them */
+        cycle();
+        assert_true(runs(1) && runs(2) && runs(3));
+        assert_false(runs(4));
+        assert_int_equal(sched_pending(queue), many[i] + 1);
+    }
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, make_server, end_server)
 
 int main(void)
@@ -579,6 +608,7 @@ int main(void)
         STORY(a_reservation_is_held_to_its_own_cards),
         STORY(why_says_who_is_in_the_way_and_what_would_help),
         STORY(a_job_behind_ten_thousand_blocked_ones_starts),
+        STORY(blocked_jobs_of_many_never_use_up_the_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
