@@ -7,6 +7,8 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
+#define MOVES_EACH 4 /* of each of those to sort; then it is quicker to sort from the start */
+
 /* What siblings have together. */
 struct sums {
     double shares, usage;
@@ -70,20 +72,47 @@ static void weigh(struct fairtree_node *nodes, size_t count)
         n->norm_shares = of->shares > 0 ? n->shares / of->shares : 0;
         n->norm_usage = of->usage > 0 ? n->usage / of->usage : 0;
         n->level = level_of(n, of);
-        n->rank = 0;
-        n->factor = 0;
     }
 }
 
+static void clear_ranks(struct fairtree_node *nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        nodes[i].rank = 0;
+        nodes[i].factor = 0;
+    }
+}
+
+/* What a caller left there; no more than there are nodes. */
+static uint32_t old_rank(const struct walk *w, size_t i)
+{
+    return w->nodes[i].rank <= w->count ? w->nodes[i].rank : 0;
+}
+
+/* All nodes by the rank that they had, those that had none first: `ret` has room for all. */
+static void by_old_rank(const struct walk *w, uint32_t *ret)
+{
+    auto_free uint32_t *next = mem_new((w->count + 2) * sizeof *next);
+    for (size_t i = 0; i < w->count; i++)
+        next[old_rank(w, i) + 1]++;
+    for (size_t i = 0; i <= w->count; i++)
+        next[i + 1] += next[i];
+    for (size_t i = 0; i < w->count; i++)
+        ret[next[old_rank(w, i)]++] = (uint32_t)i;
+}
+
+/* Siblings stand as they went last time: little changes between two decisions. */
 static void list_children(struct walk *w)
 {
+    auto_free uint32_t *nodes = mem_new((w->count + 1) * sizeof *nodes);
+    by_old_rank(w, nodes);
     for (size_t i = 0; i < w->count; i++)
         w->begin[slot(w->nodes[i].parent) + 1]++;
     for (size_t i = 0; i <= w->count; i++)
         w->begin[i + 1] += w->begin[i];
     auto_free uint32_t *next = mem_dup(w->begin, (w->count + 1) * sizeof *next);
     for (size_t i = 0; i < w->count; i++)
-        w->children[next[slot(w->nodes[i].parent)]++] = (uint32_t)i;
+        w->children[next[slot(w->nodes[nodes[i]].parent)]++] = nodes[i];
 }
 
 static int by_level(const void *a, const void *b)
@@ -95,6 +124,24 @@ static int by_level(const void *a, const void *b)
     if (x->inner != y->inner)
         return x->inner ? 1 : -1;
     return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* In few steps where nearly all are in order; the order is total: any way comes to the same. */
+static void sort_items(struct item *items, size_t n)
+{
+    size_t moves = 0;
+    for (size_t i = 1; i < n; i++) {
+        struct item item = items[i];
+        size_t at = i;
+        for (; at && by_level(&item, &items[at - 1]) < 0; at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+        moves += i - at;
+        if (moves > MOVES_EACH * n) {
+            qsort(items, n, sizeof *items, by_level);
+            return;
+        }
+    }
 }
 
 static size_t add_children(const struct walk *w, uint32_t parent, struct item *items, size_t n)
@@ -135,7 +182,7 @@ static size_t rank_inner(struct walk *w, const struct item *items, size_t at, si
 
 static void rank_items(struct walk *w, struct item *items, size_t n, bool tied)
 {
-    qsort(items, n, sizeof *items, by_level);
+    sort_items(items, n);
     for (size_t i = 0; i < n;) {
         bool equal = i ? items[i].level == items[i - 1].level : tied;
         if (items[i].inner)
@@ -163,6 +210,7 @@ void fairtree_rank(struct fairtree_node *nodes, size_t count)
     sum_up(nodes, count);
     weigh(nodes, count);
     list_children(&w);
+    clear_ranks(nodes, count);
     for (size_t i = 0; i < count; i++)
         w.leaves += nodes[i].leaf;
     rank_items(&w, top, add_children(&w, FAIRTREE_TOP, top, 0), false);

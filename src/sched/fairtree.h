@@ -39,7 +39,7 @@ struct fairtree_node {
     bool leaf;       /* is ranked; has no children */
     double shares;   /* weight against its siblings, 0 or more */
     double usage;    /* of a leaf: given, 0 or more; of others: the sum, filled in */
-    /* Filled in. */
+    /* Filled in; ranks of before make the next call quicker, and begin as 0. */
     double norm_shares; /* S: its part of its siblings' shares; 0 to 1 */
     double norm_usage;  /* U: its part of their usage; 0 when they used nothing */
     double level;       /* level fairness S/U; INFINITY: nothing used */
@@ -47,7 +47,11 @@ struct fairtree_node {
     double factor;      /* leaves: 1 for the first, then less, above 0 */
 };
 
-/* Costs O(n log n); allocates for the call alone. */
+/*
+ * Costs O(n log n), and little more than O(n) where the nodes still have the
+ * ranks of a call before and few have changed; what was there does not matter
+ * to the result. Allocates for the call alone.
+ */
 void fairtree_rank(struct fairtree_node *nodes, size_t count);
 
 #endif
