@@ -298,7 +298,7 @@ static void row_gpu_use(struct table *t, const struct job_view *v)
         text_addf(&used, ", busy for %u%% of the time", (unsigned)x->gpu_load_percent);
     else
         text_addf(&used, ", activity n/a%s",
-                  v->place.items[0].whole ? "" : " (slices do not tell)");
+                  v->place.items[0].whole ? "" : " (not told of its slices)");
     row(t, "", used.buf);
 }
 

@@ -385,6 +385,8 @@ int ledger_history(struct daemon *d, const struct history_filter *f, struct api_
 /* ---- samples.c ---- */
 /* With a fresh snapshot: what each attempt has of its cards now. */
 void samples_take(struct daemon *d);
+/* How busy this part of what j holds was since j has it; false: not told. */
+bool samples_load(const struct job *j, const struct placed *item, uint32_t *ret_percent);
 /* Into the exit of an attempt that ended. */
 void samples_fill_exit(struct attempt *a);
 

@@ -116,9 +116,10 @@ static enum look look_at_cards(const struct job *j, bool *ret_ask_cpu, bool *ret
         if (!has_process(m, &p->items[i], j->id))
             continue;
         *ret_processes = true;
-        if (!p->items[i].whole || !(m->last.known & KNOW_LOAD))
+        uint32_t percent = 0;
+        if (!samples_load(j, &p->items[i], &percent))
             *ret_ask_cpu = true;
-        else if (m->last.load_percent > j->daemon->config.idle.load_percent)
+        else if (percent > j->daemon->config.idle.load_percent)
             look = LOOK_BUSY;
     }
     return look;
@@ -129,7 +130,7 @@ static enum look look_at_cards(const struct job *j, bool *ret_ask_cpu, bool *ret
 static const char *what_was_seen(const struct idle_hold *h)
 {
     static const char *const words[] = { [IDLE_NO_PROCESS] = "no process on what it holds",
-                                         [IDLE_NO_LOAD] = "its cards have nothing to do",
+                                         [IDLE_NO_LOAD] = "what it holds has nothing to do",
                                          [IDLE_NO_CPU] = "its processes do next to nothing" };
     return words[h->how];
 }

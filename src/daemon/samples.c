@@ -34,7 +34,7 @@ static bool seen_before(const struct place *p, size_t at)
     return false;
 }
 
-static void take_one(struct job *j)
+static void take_memory(struct job *j)
 {
     struct attempt *a = j->attempt;
     uint64_t sum = 0;
@@ -46,13 +46,40 @@ static void take_one(struct job *j)
             continue;
         told &= m && m->present && memory_on(m, j->id, &bytes);
         sum += bytes;
-        if (m && m->present && a->place.items[i].whole && m->last.known & KNOW_LOAD) {
-            a->samples.load_sum += m->last.load_percent;
-            a->samples.load_count++;
-        }
     }
     if (told && sum > a->samples.mem_peak_bytes)
         a->samples.mem_peak_bytes = sum;
+}
+
+bool samples_load(const struct job *j, const struct placed *item, uint32_t *ret_percent)
+{
+    const struct card_memory *m = cards_find(j->daemon, item->card_uuid);
+    if (!m || !m->present)
+        return false;
+    if (item->whole) {
+        *ret_percent = m->last.load_percent;
+        return m->last.known & KNOW_LOAD;
+    }
+    const struct slice *s = card_slice(&m->last, item->gi, item->ci);
+    if (!s || !s->load_known || s->load_since_boot_us < j->attempt->started_boot_us)
+        return false; /* not told, or a part of it was somebody else's */
+    *ret_percent = s->load_percent;
+    return true;
+}
+
+/* Of all that it holds, or not at all: half of it would be no mean. */
+static void take_load(struct job *j)
+{
+    struct attempt *a = j->attempt;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < a->place.count; i++) {
+        uint32_t percent = 0;
+        if (!samples_load(j, &a->place.items[i], &percent))
+            return;
+        sum += percent;
+    }
+    a->samples.load_sum += sum;
+    a->samples.load_count += a->place.count;
 }
 
 static void keep(struct job *j, int64_t now_us)
@@ -78,7 +105,8 @@ void samples_take(struct daemon *d)
         if (j->state != JOB_RUNNING || a->exit_seen_boot_us ||
             a->started_boot_us > d->snapshot_taken.boot_us)
             continue;
-        take_one(j);
+        take_memory(j);
+        take_load(j);
         keep(j, d->snapshot_taken.boot_us);
     }
 }

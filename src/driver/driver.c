@@ -94,6 +94,7 @@ void driver_release(struct driver *d)
         (void)d->lib.nvmlEventSetFree(d->events); /* goes with the library anyway */
     d->events = NULL;
     d->events_none = false;
+    driver_drop_activity(d);
     library_close(&d->lib);
 }
 

@@ -84,6 +84,11 @@
     F(nvmlDeviceGetComputeInstanceId, (nvmlDevice_t, U *))                                         \
     F(nvmlDeviceGetMaxMigDeviceCount, (nvmlDevice_t, U *))                                         \
     F(nvmlDeviceGetMigDeviceHandleByIndex, (nvmlDevice_t, U, nvmlDevice_t *))                      \
+    F(nvmlGpmQueryDeviceSupport, (nvmlDevice_t, nvmlGpmSupport_t *))                               \
+    F(nvmlGpmSampleAlloc, (nvmlGpmSample_t *))                                                     \
+    F(nvmlGpmSampleFree, (nvmlGpmSample_t))                                                        \
+    F(nvmlGpmMigSampleGet, (nvmlDevice_t, U, nvmlGpmSample_t))                                     \
+    F(nvmlGpmMetricsGet, (nvmlGpmMetricsGet_t *))                                                  \
     F(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t, nvmlDevice_t, U *))                      \
     F(nvmlDeviceGetNvLinkState, (nvmlDevice_t, U, U *))                                            \
     F(nvmlDeviceGetNvLinkRemotePciInfo_v2, (nvmlDevice_t, U, nvmlPciInfo_t *))                     \

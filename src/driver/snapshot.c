@@ -162,6 +162,7 @@ static void read_card(struct driver *d, nvmlDevice_t dev, struct known_card *k, 
     if (c->mig_now) {
         r = driver_add_slices(d, dev, k, c);
         c->known |= r == NVML_SUCCESS ? KNOW_SLICES : 0u;
+        driver_add_activity(d, dev, k, c, clock_now().boot_us);
         c->board = *k->boards[1]; /* it may have learnt compute instances */
         c->board.mem_bytes = c->mem_total_bytes;
         (void)note(c, r);

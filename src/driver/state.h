@@ -25,8 +25,9 @@ struct known_card {
     int32_t numa_node; /* -1: not told */
     struct link_end links[CARD_PEERS_MAX];
     uint32_t link_count;
-    uint32_t switch_links;   /* NVLinks to NVSwitches, over which all cards reach each other */
-    bool links_asked[2];     /* with MIG off, on: MIG turns the links off */
+    uint32_t switch_links; /* NVLinks to NVSwitches, over which all cards reach each other */
+    enum { GPM_NOT_ASKED, GPM_THERE, GPM_NONE } gpm; /* of the library that is open */
+    bool links_asked[2];                             /* with MIG off, on: MIG turns the links off */
     struct board *boards[2]; /* geometry as told with MIG off and on; NULL: not asked yet */
 };
 
@@ -48,8 +49,10 @@ struct driver {
     void *at_arg;
     struct known_card *known;
     size_t known_count, known_alloc;
-    nvmlEventSet_t events; /* NULL: not subscribed */
-    bool events_none;      /* subscribing found nothing to wait for */
+    nvmlEventSet_t events;       /* NULL: not subscribed */
+    bool events_none;            /* subscribing found nothing to wait for */
+    struct activity *activities; /* of GPU instances; activity.c */
+    size_t activity_count, activity_alloc;
     struct pair_path *paths;
     size_t path_count, path_alloc;
 };
@@ -93,6 +96,12 @@ nvmlReturn_t driver_each_gi(struct driver *d, nvmlDevice_t dev, const struct boa
 /* The UUID of a MIG device; false: there is none. */
 bool driver_mig_uuid(struct driver *d, nvmlDevice_t dev, uint32_t gi, uint32_t ci,
                      char uuid[CARD_UUID_SIZE]);
+
+/* activity.c: fills the activity of the slices that are there. */
+void driver_add_activity(struct driver *d, nvmlDevice_t dev, struct known_card *k, struct card *c,
+                         int64_t now_boot_us);
+/* Before the library is closed: its samples go. */
+void driver_drop_activity(struct driver *d);
 
 /* reset.c: runs the reset command. NVML must be let go. */
 int driver_run_reset(struct driver *d, const char *uuid, const char *bus_id, struct err *e);

@@ -75,6 +75,10 @@ struct slice {
     char uuid[CARD_UUID_SIZE];    /* "" without a compute instance */
     bool mem_known;
     uint64_t mem_total_bytes, mem_used_bytes;
+    /* How much of the time something ran on it, where the card tells (GPM), and since when. */
+    bool load_known;
+    uint32_t load_percent;
+    int64_t load_since_boot_us;
 };
 
 #define CARD_PEERS_MAX 15u

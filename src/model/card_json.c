@@ -200,6 +200,9 @@ static json_t *slice_to_json(const struct card *c, const struct slice *s)
     json_put_text(j, "uuid", s->uuid);
     json_put_u64(j, "mem_total_bytes", s->mem_known ? s->mem_total_bytes : UINT64_MAX);
     json_put_u64(j, "mem_used_bytes", s->mem_known ? s->mem_used_bytes : UINT64_MAX);
+    json_put_u64(j, "load_percent", s->load_known ? s->load_percent : UINT64_MAX);
+    json_put_u64(j, "load_since_boot_us",
+                 s->load_known ? (uint64_t)s->load_since_boot_us : UINT64_MAX);
     return j;
 }
 
@@ -213,6 +216,15 @@ static bool read_memory(struct fields *f, uint64_t *ret_total, uint64_t *ret_use
     *ret_total = total;
     *ret_used = used;
     return true;
+}
+
+static void read_load(struct fields *f, struct slice *s)
+{
+    uint64_t load = fields_u64(f, "load_percent", FIELD_OPTIONAL, 0, 100, UINT64_MAX);
+    int64_t since = fields_i64(f, "load_since_boot_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    s->load_known = load != UINT64_MAX;
+    s->load_percent = s->load_known ? (uint32_t)load : 0;
+    s->load_since_boot_us = s->load_known ? since : 0;
 }
 
 static int slice_from_json(json_t *j, struct slice *s, struct err *e)
@@ -230,6 +242,7 @@ static int slice_from_json(json_t *j, struct slice *s, struct err *e)
     s->full = fields_bool(&f, "full", false);
     fields_copy(&f, "uuid", FIELD_OPTIONAL, s->uuid, sizeof s->uuid);
     s->mem_known = read_memory(&f, &s->mem_total_bytes, &s->mem_used_bytes);
+    read_load(&f, s);
     return fields_close(&f, FIELDS_OPEN);
 }
 

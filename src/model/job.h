@@ -94,8 +94,8 @@ struct job_exit {
     int64_t cpu_us;          /* 0: not known */
     /* As divvyd saw it every few seconds. */
     uint64_t gpu_mem_peak_bytes; /* of all its processes, on all its cards; 0: not known */
-    bool gpu_load_known;         /* only whole cards tell it */
-    uint32_t gpu_load_percent;   /* mean, of the whole time and all its cards */
+    bool gpu_load_known;         /* whole cards tell it, and slices of some */
+    uint32_t gpu_load_percent;   /* mean, of the whole time and all it held */
     char text[256];
 };
 

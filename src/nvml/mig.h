@@ -207,6 +207,11 @@ typedef struct {
 NVML_SIZE(nvmlComputeInstanceInfo_t, 32);
 NVML_AT(nvmlComputeInstanceInfo_t, placement, 24);
 
+/* Plain numbers, without the structure's size. */
+#define NVML_GPM_SUPPORT_VERSION 1U
+#define NVML_GPM_METRICS_GET_VERSION 1U
+#define NVML_GPM_METRIC_GRAPHICS_UTIL 1U /* percent of the time in which anything ran */
+
 typedef struct {
     unsigned int version;
     unsigned int isSupportedDevice;

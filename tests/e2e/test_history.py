@@ -43,7 +43,20 @@ def test_a_slice_tells_memory_alone_also_after_a_restart(divvy):
     end = divvy.wait(job)["exit"]
     assert 3 * GIB <= end["gpu_mem_peak_bytes"] < 5 * GIB
     assert end["gpu_load_percent"] is None
-    assert "slices do not tell" in divvy.run("show", job).stdout
+    assert "not told of its slices" in divvy.run("show", job).stdout
+
+
+def test_a_slice_tells_activity_where_its_card_can(box):
+    box.machine.up("h100-80gb-sxm:1")
+    box.divvy.configure("mode_hold: 0s\ncards: {default: {pool: queue, mode: auto}}\n")
+    box.divvy.start()
+    job = ran(box.divvy, "--slice", "2g.20gb")
+    harness.until(lambda: any((s["load_percent"] or 0) >= 40 for card in box.divvy.json("gpus")["cards"]
+                              for s in card["slices"]), "its slice was busy for a whole window")
+    box.divvy.run("cancel", job)
+    end = box.divvy.wait(job)["exit"]
+    assert 40 <= end["gpu_load_percent"] <= 100
+    assert "busy for" in box.divvy.run("show", job).stdout
 
 
 def test_what_was_never_seen_is_not_told(divvy):

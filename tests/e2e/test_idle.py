@@ -65,9 +65,21 @@ def test_a_whole_card_tells_itself_whether_anything_is_done(start):
     busy = submit(divvy, PROBE, "--load", "40", "--seconds", "600", ask=("--gpus", "1"))
     idle = submit(divvy, PROBE, "--seconds", "600", ask=("--gpus", "1"))
     ended = divvy.wait(idle)
-    assert ended["state"] == "cancelled" and "its cards have nothing to do" in ended["reason"]
+    assert ended["state"] == "cancelled" and "what it holds has nothing to do" in ended["reason"]
     assert divvy.show(busy)["state"] == "running" and divvy.show(busy)["reason"] is None
     divvy.run("cancel", busy)
+
+
+def test_a_slice_tells_itself_where_its_card_can(box):
+    box.machine.up("h100-80gb-sxm:1")
+    box.divvy.configure(f"{CONFIG}idle: {{after: 3s, grace: 1s, then: end, cpu: 99}}\n")
+    box.divvy.start()
+    busy = submit(box.divvy, PROBE, "--load", "40", "--seconds", "600")
+    idle = submit(box.divvy, "sh", "-c", f"{PROBE} --seconds 600 & while :; do :; done")
+    ended = box.divvy.wait(idle)
+    assert ended["state"] == "cancelled" and "what it holds has nothing to do" in ended["reason"]
+    assert box.divvy.show(busy)["state"] == "running" and box.divvy.show(busy)["reason"] is None
+    box.divvy.run("cancel", busy)
 
 
 def test_a_slice_whose_processes_sleep_is_idle_by_their_cpu_time(start):
