@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "base/secure.h"
-#include "model/view.h"
+#include "daemon/told.h"
 
 #define AT_ONCE 8u
 #define WAITING_MAX 1000u
@@ -36,47 +36,16 @@ static const char *const words[] = { "start", "end", "requeue", "fault", "idle" 
 
 /* ---- what is told ---- */
 
-static void put(char ***env, const char *name, const char *value)
-{
-    auto_free char *entry = text_fmt("%s=%s", name, value ? value : "");
-    strv_add(env, entry);
-}
-
-static void put_number(char ***env, const char *name, int64_t n)
-{
-    auto_free char *value = text_fmt("%" PRId64, n);
-    put(env, name, value);
-}
-
-static void put_place(char ***env, const struct attempt *a)
-{
-    AUTO(text) struct text all = TEXT_INIT;
-    for (size_t i = 0; a && i < a->place.count; i++) {
-        text_add(&all, i ? "," : "");
-        placed_add_text(&all, &a->place.items[i]);
-    }
-    put(env, "DIVVY_SLICES", all.buf);
-}
-
 static char **environment(const struct job *j, enum hook_event ev, const char *why)
 {
     char **env = NULL;
-    const struct attempt *a = j->attempt;
-    bool over = a && a->exit.kind != EXIT_NONE;
-    put(&env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    put(&env, "DIVVY_ROOT", j->daemon->paths.root);
-    put(&env, "DIVVY_EVENT", words[ev]);
-    put_number(&env, "DIVVY_JOB_ID", (int64_t)j->id);
-    put_number(&env, "DIVVY_ATTEMPT", j->attempts);
-    put(&env, "DIVVY_JOB_NAME", j->name);
-    put(&env, "DIVVY_USER", j->user);
-    put_number(&env, "DIVVY_UID", j->uid);
-    put(&env, "DIVVY_ACCOUNT", j->account);
-    put(&env, "DIVVY_STATE", job_state_word(j->state));
-    put(&env, "DIVVY_REASON", why && why[0] ? why : over ? a->exit.text : "");
-    if (over)
-        put_number(&env, "DIVVY_EXIT_STATUS", job_exit_status(&a->exit));
-    put_place(&env, a);
+    told_put(&env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    told_put(&env, "DIVVY_ROOT", j->daemon->paths.root);
+    told_add(&env, j, words[ev], why);
+    told_put_number(&env, "DIVVY_ATTEMPT", j->attempts);
+    told_put(&env, "DIVVY_USER", j->user);
+    told_put_number(&env, "DIVVY_UID", j->uid);
+    told_put(&env, "DIVVY_ACCOUNT", j->account);
     return env;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/told.h"
 #include "model/array.h"
 #include "model/view.h"
 
@@ -26,45 +27,13 @@ void tells_note(struct job *j)
     d->tells[d->tell_count++] = (struct tell){ .job = j, .end = end };
 }
 
-static void put(char ***argv, const char *name, const char *value)
-{
-    auto_free char *word = text_fmt("%s=%s", name, value ? value : "");
-    strv_add(argv, word);
-}
-
-static void put_number(char ***argv, const char *name, uint64_t n)
-{
-    auto_free char *value = text_fmt("%" PRIu64, n);
-    put(argv, name, value);
-}
-
-static void put_slices(char ***argv, const struct attempt *a)
-{
-    AUTO(text) struct text all = TEXT_INIT;
-    for (size_t i = 0; a && i < a->place.count; i++) {
-        text_add(&all, i ? "," : "");
-        placed_add_text(&all, &a->place.items[i]);
-    }
-    put(argv, "DIVVY_SLICES", all.buf);
-}
-
 /* By env(1): the job's own environment is in the store once for all jobs that have the same. */
 static char **words(const struct tell *t, const char *command)
 {
     char **argv = NULL;
-    const struct job *j = t->job;
-    const struct attempt *a = j->attempt;
-    bool over = a && a->exit.kind != EXIT_NONE;
     strv_add(&argv, "/usr/bin/env");
-    put(&argv, "DIVVY_EVENT", t->end ? "end" : "start");
-    put_number(&argv, "DIVVY_JOB_ID", j->id);
-    put(&argv, "DIVVY_JOB_NAME", j->name);
-    put_number(&argv, "DIVVY_ATTEMPT_NUMBER", j->attempts);
-    put(&argv, "DIVVY_STATE", job_state_word(j->state));
-    put(&argv, "DIVVY_REASON", j->reason && j->reason[0] ? j->reason : over ? a->exit.text : "");
-    if (t->end && over)
-        put_number(&argv, "DIVVY_EXIT_STATUS", (uint64_t)job_exit_status(&a->exit));
-    put_slices(&argv, a);
+    told_add(&argv, t->job, t->end ? "end" : "start", t->job->reason);
+    told_put_number(&argv, "DIVVY_ATTEMPT_NUMBER", t->job->attempts);
     strv_add(&argv, "/bin/sh");
     strv_add(&argv, "-c");
     strv_add(&argv, command);

@@ -241,6 +241,15 @@ def only_the_daemon_runs(w):
 
 
 @check
+def events_are_told_once(w):
+    events = w.out / "events"
+    lines = events.read_text().splitlines() if events.exists() else []
+    for line in sorted(set(lines)):
+        if lines.count(line) > 1:
+            yield f"event_hook was told {lines.count(line)} times: {line}"
+
+
+@check
 def folders_are_gone(w):
     for folder in ("var/lib/divvy/jobs", "run/divvy/jobs"):
         for entry in (w.divvy.root / folder).iterdir():

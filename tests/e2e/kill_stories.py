@@ -114,6 +114,21 @@ def owner_is_told(w):
     w.job("told", "--on-start", "true", "--on-end", "true", body="exit 3", states=["failed"], exits=3)
 
 
+@story(passes=1)
+def hook_is_told(w):
+    """event_hook is told of each start and end at most once, and keeps no job waiting."""
+    hook = w.divvy.root / "etc/event"
+    hook.write_text(f'#!/bin/sh\necho "$DIVVY_EVENT $DIVVY_JOB_ID.$DIVVY_ATTEMPT" >> {w.out}/events\n'
+                    "sleep 0.3\n")
+    hook.chmod(0o755)
+    w.divvy.stop()
+    w.divvy.configure(f"{kill_world.CONFIG}event_hook: {hook}\nevent_time: 2s\n")
+    w.start()
+    yield
+    w.job("first", "--slice", "1g.10gb", body="true")
+    w.job("second", "--slice", "1g.10gb", body="exit 3", states=["failed"], exits=3)
+
+
 @story(passes=3)
 def dependencies(w):
     """One fails; who needs it to complete is cancelled, who needs it to fail runs."""

@@ -39,6 +39,8 @@ def tell(story, *arms):
         for _ in told:
             raise AssertionError(f"{story} yields twice")
         w.settle()
+        for point, _ in arms:
+            w.disarm(point)
         passed, killed = w.passed(), w.killed()
         said = w.stop()
         if said:
