@@ -300,7 +300,8 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *user)
     int64_t now = clock_now().boot_us;
     (void)usec; /* the boot clock is asked */
     slot_check(&c->watch, c->settings.call_limit_us, now);
-    slot_check(&c->act, c->settings.step_limit_us, now);
+    bool is_long = c->step_open && c->step_is_long;
+    slot_check(&c->act, is_long ? c->settings.step_limit_us : c->settings.call_limit_us, now);
     slot_check(&c->probe, c->settings.call_limit_us, now);
     slots_restart(c);
     probe_silent(c, now);
@@ -391,6 +392,7 @@ int children_step(struct children *c, const struct step *s, struct err *e)
     if (!c->act.child)
         return err_set(e, -EPIPE, "the process that carries out steps is being restarted");
     int r = driver_child_ask_step(c->act.child, s, NULL, e);
+    c->step_is_long = s->kind == STEP_MIG_ON || s->kind == STEP_MIG_OFF || s->kind == STEP_RESET;
     if (r == 0)
         c->step_open = true;
     return r;

@@ -23,7 +23,7 @@ struct children_settings {
     const char *program;       /* path of divvyd */
     char *const *options;      /* its options for a child (--nvml …); NULL-terminated */
     int64_t call_limit_us;     /* a driver call past this marks its card unresponsive */
-    int64_t step_limit_us;     /* the same for a step: a mode change with its reset takes long */
+    int64_t step_limit_us;     /* the same for a step that resets a card, which takes long */
     int64_t snapshot_every_us; /* without being asked */
     bool paused;               /* nothing is started before children_resume */
     int64_t probe_every_us;    /* how often a silent card is tried again */
@@ -69,6 +69,7 @@ struct children {
     int64_t probed_boot_us;  /* last try */
     bool paused;             /* none runs, and none is started */
     bool step_open;          /* a step was sent and nothing came back yet */
+    bool step_is_long;       /* it changes a mode, or resets: step_limit_us holds for it */
     bool release_open;       /* `watch` was asked to let go and did not say so yet */
     bool refresh_open;       /* a snapshot was asked and did not come yet */
     int64_t refresh_boot_us; /* when */
