@@ -79,7 +79,7 @@ static int give_up(const struct session *s, struct client *c, uint64_t id)
 
 static void tell_waiting(const struct session *s, const struct job_view *v)
 {
-    if (isatty(STDERR_FILENO) != 1 || s->json)
+    if (s->json)
         return;
     if (v->reason && text_starts(v->reason, "waits ")) /* it says so itself */
         verb_note("#%" PRIu64 " %s", v->id, v->reason);

@@ -248,6 +248,20 @@ def test_control_c_reaches_the_job(divvy):
     assert screen.end() == 4
 
 
+def test_who_waits_without_a_terminal_is_told_once(divvy, box):
+    blocker = divvy.submit("--gpus", "2", "-o", "/dev/null", "--", "sh", "-c",
+                           f"until [ -e {box.folder}/go ]; do sleep 0.05; done")
+    divvy.wait_state(blocker, "running")
+    waiting = subprocess.Popen([harness.PROGRAMS / "divvy", "run", "--gpus", "1", "--", "echo", "ran"],
+                               env=divvy.env, text=True, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    line = waiting.stderr.readline()
+    (box.folder / "go").touch()
+    said, rest = waiting.communicate(timeout=harness.PATIENCE)
+    assert re.match(r"divvy(?: run)?: #\d+ waits.*\n$", line) and said == "ran\n" and rest == ""
+    assert waiting.returncode == 0
+
+
 def test_control_c_while_waiting_leaves_the_queue(divvy):
     blocker = divvy.submit("--gpus", "2", "-o", "/dev/null", "--", "sleep", "60")
     divvy.wait_state(blocker, "running")
