@@ -112,6 +112,38 @@ static bool names_caller(const struct submission *s, const char *script)
            has_user(s->options.values[OPT_ERROR].words) || has_user(script);
 }
 
+/*
+ * Seen now, rather than hours later when the job begins. What an earlier job is
+ * to make, a name that depends on the job, and what only root may not look into
+ * (a home on NFS) are left to that moment.
+ */
+static int check_output(const struct job_spec *s, const char *output, struct err *e)
+{
+    struct stat st;
+    const char *slash = output ? strrchr(output, '/') : NULL;
+    if (!slash || slash == output || s->dependency || memchr(output, '%', (size_t)(slash - output)))
+        return 0;
+    auto_free char *named = text_fmt("%.*s", (int)(slash - output), output);
+    auto_free char *path = named[0] == '/' ? text_dup(named) : text_fmt("%s/%s", s->cwd, named);
+    if (stat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return err_set(e, -EINVAL,
+                       "the output %.200s cannot be written: there is no folder %.200s; make it "
+                       "first: mkdir -p %.200s",
+                       output, path, path);
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return err_set(e, -EINVAL, "the output %.200s cannot be written: %.200s is no folder",
+                       output, path);
+    return 0;
+}
+
+static int check_paths(const struct submission *s, const struct job_spec *spec, struct err *e)
+{
+    int r = s->options.values[OPT_CHDIR].words ? check_directory(spec->cwd, e) : 0;
+    if (r == 0)
+        r = check_output(spec, spec->output, e);
+    return r < 0 ? r : check_output(spec, spec->error, e);
+}
+
 static int make_spec(const struct session *session, const struct submission *s, const char *script,
                      bool attached, struct job_spec *ret, struct err *e)
 {
@@ -133,7 +165,7 @@ static int make_spec(const struct session *session, const struct submission *s, 
         return r;
     if (left_out && !s->quiet)
         verb_note("left out of the job's environment, because they are no UTF-8: %s", left_out);
-    r = s->options.values[OPT_CHDIR].words ? check_directory(ret->cwd, e) : 0;
+    r = check_paths(s, ret, e);
     if (r < 0)
         job_spec_done(ret);
     return r;

@@ -151,3 +151,14 @@ def test_a_file_where_the_folder_belongs_is_said(box, machine):
     (box.divvy.root / "var").write_text("in the way")
     fails_to_start(box, str(box.divvy.root / "var"))
     assert stat.S_ISREG(os.stat(box.divvy.root / "var").st_mode)
+
+
+def test_an_output_whose_folder_is_not_there_is_refused_at_once(divvy, box):
+    refused(divvy, "submit", "-o", "/no/such/dir/x", "--", "true",
+            says=["there is no folder /no/such/dir", "mkdir -p /no/such/dir"])
+    refused(divvy, "submit", "-e", "/etc/passwd/x", "--", "true", says=["/etc/passwd"])
+    assert nothing_was_queued(divvy)
+    before = divvy.submit("-o", "/dev/null", "--", "mkdir", box.folder / "made")
+    after = divvy.submit("--dependency", f"afterok:{before}", "-o", box.folder / "made/log", "--", "echo", "ran")
+    assert divvy.wait(after)["state"] == "completed", "an earlier job may make it"
+    assert (box.folder / "made/log").read_text() == "ran\n"
