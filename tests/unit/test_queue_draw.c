@@ -152,21 +152,21 @@ static void test_a_job_in_full(void **state)
     v.cwd = "/home/alice";
     v.output = "/home/alice/divvy-%j.out";
     job_draw(&v, NOW_US, &terminal, &got);
-    assert_string_equal(got.buf, "#41 serve  failed\n"
-                                 "user       alice (1000), account nlp\n"
-                                 "asks       2g.20gb\n"
-                                 "limit      4h\n"
-                                 "place      gpu0/2g.20gb@4  MIG-1\n"
-                                 "submitted  12:35, 25m ago\n"
-                                 "started    10:47, 2h13m ago\n"
-                                 "ended      13:00, 0s ago\n"
-                                 "end        exit 3\n"
-                                 "used       1m of CPU time, at most 3.0 GiB of memory\n"
-                                 "           GPU memory at most 7.0 GiB, activity n/a (slices do "
-                                 "not tell)\n"
-                                 "command    sh -c exit 3\n"
-                                 "directory  /home/alice\n"
-                                 "output     /home/alice/divvy-41.out\n");
+    assert_string_equal(
+        got.buf, "#41 serve  failed\n"
+                 "user       alice (1000), account nlp\n"
+                 "asks       2g.20gb\n"
+                 "limit      4h\n"
+                 "place      gpu0/2g.20gb@4  MIG-1\n"
+                 "submitted  12:35, 25m ago\n"
+                 "started    10:47, 2h13m ago\n"
+                 "ended      13:00, 0s ago\n"
+                 "end        exit 3\n"
+                 "used       1m of CPU time, at most 3.0 GiB of memory\n"
+                 "           GPU memory at most 7.0 GiB, activity n/a (not told of its slices)\n"
+                 "command    sh -c exit 3\n"
+                 "directory  /home/alice\n"
+                 "output     /home/alice/divvy-41.out\n");
 }
 
 static void test_what_is_private_is_left_out(void **state)
