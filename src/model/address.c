@@ -74,11 +74,12 @@ int address_parse(const char *s, struct address *ret, struct err *e)
 void slice_add_profile(struct text *t, const struct card *c, const struct slice *s)
 {
     const struct profile *p = board_profile_by_id(&c->board, s->profile_id);
-    const struct ci_profile *ci = NULL;
-    if (p && s->ci != NOT_AN_INSTANCE && !s->full)
-        ci = profile_ci_by_id(p, s->ci_profile_id);
+    bool part = p && s->ci != NOT_AN_INSTANCE && !s->full;
+    const struct ci_profile *ci = part ? profile_ci_by_id(p, s->ci_profile_id) : NULL;
     if (!p)
         text_addf(t, "profile-%u", s->profile_id);
+    else if (part && !ci) /* the driver was not asked yet how it calls it */
+        text_addf(t, "%uc.%s", s->ci_slices, p->name);
     else
         text_add(t, ci ? ci->name : p->name);
 }

@@ -188,6 +188,21 @@ static void slices_are_written_as_people_know_them(void **state)
     assert_string_equal(parse("gpu0/profile-99@4").profile, "profile-99");
 }
 
+/* As after a step of ours, before the next snapshot has asked for the compute instances' names. */
+static void a_part_is_a_part_before_the_driver_named_it(void **state)
+{
+    (void)state;
+    AUTO(text) struct text t = TEXT_INIT;
+    auto_free struct board *b = board_a100_80gb();
+    auto_free struct card *c = mem_new(sizeof *c);
+    c->board = *b;
+    struct slice s = {
+        .profile_id = 9, .start = 4, .ci_profile_id = 77, .ci_slices = 1, .ci_start = 1
+    };
+    address_add(&t, c, &s);
+    assert_string_equal(t.buf, "gpu0/1c.3g.40gb@4.1");
+}
+
 static void whatever_is_taken_reads_the_same_again(void **state)
 {
     (void)state;
@@ -228,6 +243,7 @@ int main(void)
         cmocka_unit_test(every_slice_of_every_board_is_found_by_its_address),
         cmocka_unit_test(addresses_of_other_things_find_nothing),
         cmocka_unit_test(slices_are_written_as_people_know_them),
+        cmocka_unit_test(a_part_is_a_part_before_the_driver_named_it),
         cmocka_unit_test(whatever_is_taken_reads_the_same_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
