@@ -1,0 +1,196 @@
+/*
+ * Every board through the driver's door: one maximal layout after the other is planned, carried
+ * out and read back, and what fails half-way is as it was. DIVVY_TEST_BIN is the build's src/.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../unit/layouts.h"
+#include "apply/apply.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "plan/occupancy.h"
+
+#define TAKE_NTH 9u /* of a large board's maximal layouts: all of them take minutes */
+#define FAIL_NTH 4u /* of those */
+
+static char *bin; /* folder of divvy-sim */
+
+static void sim(const char *words)
+{
+    auto_free char *line = text_fmt("%s/divvy-sim %s >/dev/null", bin, words);
+    int status = system(line);
+    if (status != 0)
+        fail_msg("divvy-sim %s: status %d", words, status);
+}
+
+struct walk {
+    struct driver *driver;
+    struct board board;
+    const struct profile *profiles[BOARD_UNITS_MAX];
+    uint32_t starts[BOARD_UNITS_MAX];
+    size_t depth, found, done, failed;
+};
+
+static struct snapshot look(const struct walk *w)
+{
+    struct snapshot s = SNAPSHOT_INIT;
+    struct err e = ERR_INIT;
+    if (driver_snapshot(w->driver, NULL, 0, &s, &e) < 0)
+        fail_msg("%s", e.text);
+    return s;
+}
+
+static char *asked_for(const struct walk *w, const char *between)
+{
+    struct text t = TEXT_INIT;
+    for (size_t i = 0; i < w->depth; i++)
+        text_addf(&t, "%s%s@%u", i ? between : "", w->profiles[i]->name, w->starts[i]);
+    return text_take(&t);
+}
+
+static void assert_same(const struct card *a, const struct card *b)
+{
+    assert_int_equal(a->slice_count, b->slice_count);
+    for (size_t i = 0; i < a->slice_count; i++) {
+        assert_int_equal(a->slices[i].profile_id, b->slices[i].profile_id);
+        assert_int_equal(a->slices[i].start, b->slices[i].start);
+        assert_int_equal(a->slices[i].gi, b->slices[i].gi);
+        assert_int_equal(a->slices[i].ci, b->slices[i].ci);
+        assert_string_equal(a->slices[i].uuid, b->slices[i].uuid);
+    }
+}
+
+/* The third creation, and the compute instance of the second: all is as it was before. */
+static void fail_first(struct walk *w, const struct plan *p, const struct snapshot *before)
+{
+    size_t creations = 0;
+    for (size_t i = 0; i < p->count; i++)
+        creations += p->steps[i].kind == STEP_GI_CREATE || p->steps[i].kind == STEP_CI_CREATE;
+    for (size_t nth = 3; nth <= 4 && nth <= creations; nth++) {
+        AUTO(apply) struct apply a;
+        struct err e = ERR_INIT;
+        auto_free char *fault = text_fmt("fault gpu0 create-fails:%zu", nth);
+        apply_init(&a, p);
+        sim(fault);
+        assert_int_equal(apply_run(&a, w->driver, NULL, &e), -ENOSPC);
+        assert_int_equal(a.state, APPLY_ROLLED_BACK);
+        AUTO(snapshot) struct snapshot after = look(w);
+        assert_same(&before->cards[0], &after.cards[0]);
+        w->failed++;
+    }
+}
+
+static void become(struct walk *w)
+{
+    auto_free char *list = asked_for(w, ", ");
+    auto_free char *expected = asked_for(w, " ");
+    auto_free char *wish = text_fmt("slices: [%s]", list);
+    AUTO(snapshot) struct snapshot before = look(w);
+    AUTO(inventory) struct inventory inv = { .cards = NULL };
+    AUTO(layout_change) struct layout_change ch = LAYOUT_CHANGE_INIT;
+    AUTO(apply) struct apply a;
+    struct err e = ERR_INIT;
+    inventory_from_snapshot(&before, &inv);
+    layouts_plan(&inv.cards[0], wish, &ch);
+    if (ch.verdict > LAYOUT_TO_DO)
+        fail_msg("%s: %s", wish, ch.why);
+    if (w->done++ % FAIL_NTH == 1)
+        fail_first(w, &ch.steps, &before);
+    apply_init(&a, &ch.steps);
+    if (apply_run(&a, w->driver, NULL, &e) < 0)
+        fail_msg("%s: %s", wish, e.text);
+    AUTO(snapshot) struct snapshot after = look(w);
+    auto_free char *is = layouts_text(&after.cards[0]);
+    assert_string_equal(is, expected);
+}
+
+/* All maximal layouts, by first unit. */
+static void walk(struct walk *w, const struct occupancy *o, uint32_t from)
+{
+    const struct board *b = &w->board;
+    if (!occupancy_room(o, b)) {
+        if (w->found++ % (b->units > 4 ? TAKE_NTH : 1) == 0)
+            become(w);
+        return;
+    }
+    for (uint32_t at = from; at < b->units; at++)
+        for (uint32_t i = 0; i < b->profile_count; i++) {
+            if (!occupancy_fits(o, b, &b->profiles[i], at))
+                continue;
+            struct occupancy with = *o;
+            occupancy_add(&with, b, &b->profiles[i], at);
+            w->profiles[w->depth] = &b->profiles[i];
+            w->starts[w->depth++] = at;
+            walk(w, &with, at + 1);
+            w->depth--;
+        }
+}
+
+static bool walk_board(const char *key)
+{
+    AUTO_PTR(driver_close) struct driver *d = NULL;
+    auto_free struct walk *w = mem_new(sizeof *w);
+    struct err e = ERR_INIT;
+    struct occupancy nothing = { 0 };
+    auto_free char *up = text_fmt("up %s", key);
+    sim(up);
+    if (driver_open(NULL, &d, &e) < 0)
+        fail_msg("%s: %s", key, e.text);
+    w->driver = d;
+    AUTO(snapshot) struct snapshot s = look(w);
+    bool cut = s.cards[0].mig_capable;
+    w->board = s.cards[0].board;
+    if (cut) {
+        walk(w, &nothing, 0);
+        printf("# %s: %zu of %zu maximal layouts, %zu failures undone\n", key, w->done, w->found,
+               w->failed);
+        assert_true(w->done > 0 && w->failed > 0);
+    }
+    sim("down");
+    return cut;
+}
+
+static void maximal_layouts_of_every_board_become_each_other(void **state)
+{
+    (void)state;
+    AUTO(field_words) struct field_words keys = { .words = NULL };
+    size_t cut = 0;
+    assert_int_equal(board_keys(&keys, NULL), 0);
+    for (size_t i = 0; i < keys.count; i++)
+        cut += walk_board(keys.words[i]);
+    assert_true(cut >= 10);
+}
+
+int main(void)
+{
+    char dir[] = "/tmp/divvy-boards-XXXXXX";
+    const char *folder = getenv("DIVVY_TEST_BIN");
+    if (!folder || !mkdtemp(dir)) {
+        puts("1..0 # SKIP the simulated driver is not built (DIVVY_TEST_BIN)");
+        return 0;
+    }
+    bin = text_dup(folder);
+    auto_free char *machine = text_fmt("%s/sim", dir);
+    auto_free char *lib = text_fmt("%s/sim/lib/libnvidia-ml.so.1", bin);
+    auto_free char *root = text_fmt("%s/root", machine);
+    setenv("DIVVY_SIM", machine, 1);
+    setenv("DIVVY_NVML", lib, 1);
+    setenv("DIVVY_DRIVER_ROOT", root, 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(maximal_layouts_of_every_board_become_each_other),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    (void)file_remove_tree(AT_FDCWD, dir, NULL); /* under /tmp */
+    free(bin);
+    return failed;
+}
