@@ -19,6 +19,7 @@
 
 #define AT_ONCE 8u
 #define WAITING_MAX 1000u
+#define PATH_OF_HOOKS "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct event {
     char **env;
@@ -32,14 +33,14 @@ struct hooks {
     unsigned running, dropped;
 };
 
-static const char *const words[] = { "start", "end", "requeue", "fault", "idle" };
+static const char *const words[] = { "start", "end", "requeue", "fault", "idle", "identity" };
 
 /* ---- what is told ---- */
 
 static char **environment(const struct job *j, enum hook_event ev, const char *why)
 {
     char **env = NULL;
-    told_put(&env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    told_put(&env, "PATH", PATH_OF_HOOKS);
     told_put(&env, "DIVVY_ROOT", j->daemon->paths.root);
     told_add(&env, j, words[ev], why);
     told_put_number(&env, "DIVVY_ATTEMPT", j->attempts);
@@ -49,19 +50,41 @@ static char **environment(const struct job *j, enum hook_event ev, const char *w
     return env;
 }
 
-void hooks_note(struct job *j, enum hook_event ev, const char *why)
+/* NULL: nobody is told, or too many wait. */
+static struct event *add_event(struct hooks *h)
 {
-    struct hooks *h = j->daemon->hooks;
     if (!h)
-        return;
+        return NULL;
     if (h->count >= WAITING_MAX) {
         if (!h->dropped++)
             log_line(LOG_ERROR, "%u events wait for event_hook; those that follow are dropped",
                      WAITING_MAX);
-        return;
+        return NULL;
     }
     ARRAY_ROOM(h->waiting, h->alloc, h->count + 1);
-    h->waiting[h->count++].env = environment(j, ev, why);
+    return &h->waiting[h->count++];
+}
+
+void hooks_note(struct job *j, enum hook_event ev, const char *why)
+{
+    struct event *event = add_event(j->daemon->hooks);
+    if (event)
+        event->env = environment(j, ev, why);
+}
+
+void hooks_note_identity(struct daemon *d, const char *address, const char *was, const char *now)
+{
+    struct event *event = add_event(d->hooks);
+    if (!event)
+        return;
+    event->env = NULL;
+    told_put(&event->env, "PATH", PATH_OF_HOOKS);
+    told_put(&event->env, "DIVVY_ROOT", d->paths.root);
+    told_put(&event->env, "DIVVY_EVENT", words[HOOK_IDENTITY]);
+    told_put(&event->env, "DIVVY_SLICES", address);
+    told_put(&event->env, "DIVVY_UUID", now);
+    told_put(&event->env, "DIVVY_UUID_BEFORE", was);
+    told_put(&event->env, "DIVVY_REASON", "its layout was made again");
 }
 
 /* ---- running it ---- */

@@ -1,6 +1,6 @@
 /*
  * hooks.h - divvy.yaml's event_hook: a program that is told what happened to
- * jobs, for mail, chat, accounting.
+ * jobs, and to the slices of layouts, for mail, chat, accounting.
  *
  * Invariants. What a turn notes is run only after its commit, or forgotten
  * with it. Eight run at once at most and 1,000 wait; beyond that events are
@@ -14,7 +14,7 @@
 
 #include "daemon/daemon.h"
 
-enum hook_event { HOOK_START = 0, HOOK_END, HOOK_REQUEUE, HOOK_FAULT, HOOK_IDLE };
+enum hook_event { HOOK_START = 0, HOOK_END, HOOK_REQUEUE, HOOK_FAULT, HOOK_IDLE, HOOK_IDENTITY };
 
 /* Nothing where divvy.yaml names no program. */
 void hooks_open(struct daemon *d);
@@ -22,6 +22,8 @@ void hooks_close(struct daemon *d);
 
 /* Something happened to j, which still has its attempt. `why` may be NULL. */
 void hooks_note(struct job *j, enum hook_event ev, const char *why);
+/* A slice has another UUID since its layout was made again. */
+void hooks_note_identity(struct daemon *d, const char *address, const char *was, const char *now);
 /* After a commit: runs what was noted. */
 void hooks_run(struct daemon *d);
 /* The commit failed: what was noted since the last one did not happen. */

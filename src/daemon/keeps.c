@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/hooks.h"
 #include "model/address.h"
 
 #define AGAIN_US (5 * CLOCK_SECOND)
@@ -169,11 +170,13 @@ void keeps_snapshot(struct daemon *d)
 
 /* ---- and back ---- */
 
-static void tell_identity(struct card_memory *m, const struct slice *s, const char *was)
+static void tell_identity(struct daemon *d, struct card_memory *m, const struct slice *s,
+                          const char *was)
 {
     AUTO(text) struct text t = TEXT_INIT;
     address_add(&t, &m->last, s);
     log_line(LOG_NOTE, "%s is %s now; it was %s", t.buf, s->uuid, was);
+    hooks_note_identity(d, t.buf, was, s->uuid);
     json_t *j = json_object();
     json_put_text(j, "address", t.buf);
     json_put_text(j, "old", was);
@@ -202,7 +205,7 @@ static void restored(struct daemon *d, struct card_memory *m, const struct layou
     for (size_t i = 0; i < w->piece_count; i++) {
         const struct slice *s = slice_at(&m->last, &w->pieces[i]);
         if (s && w->pieces[i].uuid[0] && strcmp(s->uuid, w->pieces[i].uuid) != 0)
-            tell_identity(m, s, w->pieces[i].uuid);
+            tell_identity(d, m, s, w->pieces[i].uuid);
     }
     auto_free char *text = layout_text(&m->last);
     if (keeps_set(d, m, text, &e) < 0)

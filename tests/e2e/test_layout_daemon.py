@@ -263,11 +263,48 @@ def test_kept_over_a_reboot(box, divvy):
     assert not any(k["trouble"] for k in change(divvy)["kept"])
 
 
+def test_a_part_of_an_instance_is_kept_as_a_part(box, divvy):
+    """Written down before the driver had told how it calls it, and so over each reboot again."""
+    apply(box, "cards:\n- {card: gpu0, mode: slices, slices: [1c.3g.40gb@4.0]}\n")
+    for _ in range(2):
+        kept = harness.until(lambda: [k for k in change(divvy)["kept"] if not k["restoring"]],
+                             "it is kept")
+        assert [s["slice"] for s in kept[0]["slices"]] == ["1c.3g.40gb@4.0"]
+        assert places(box) == ["gpu0/1c.3g.40gb@4.0"]
+        divvy.kill()
+        box.machine.sim("reboot")
+        divvy.start()
+        harness.until(lambda: places(box), "it is back")
+
+
 def test_kept_over_a_driver_that_is_loaded_anew(box, divvy):
     apply(box, KEPT)
     before = places(box)
     box.machine.sim("reboot")
     harness.until(lambda: places(box) == before, "the layout is back")
+
+
+def test_slices_with_other_uuids_are_told_as_events(box, machine):
+    seen = box.folder / "seen"
+    seen.touch()
+    hook = box.divvy.root / "etc/event"
+    hook.parent.mkdir(parents=True, exist_ok=True)
+    hook.write_text(f'#!/bin/sh\necho "$DIVVY_EVENT $DIVVY_SLICES $DIVVY_UUID_BEFORE $DIVVY_UUID"'
+                    f' >> {seen}\n')
+    hook.chmod(0o755)
+    box.divvy.configure(f"event_hook: {hook}\ncards:\n  default: {{pool: queue, mode: slices}}\n")
+    box.divvy.start()
+    apply(box, KEPT)
+    before = slices(box)
+    box.divvy.kill()
+    machine.sim("install", "550.163.01", "uuids")
+    machine.sim("reboot")
+    box.divvy.start()
+    lines = harness.until(lambda: len(seen.read_text().splitlines()) == len(before)
+                          and sorted(seen.read_text().splitlines()), "all are told")
+    after = slices(box)
+    assert after.keys() == before.keys()
+    assert lines == sorted(f"identity {place} {uuid} {after[place]}" for place, uuid in before.items())
 
 
 def test_a_layout_that_does_not_come_back_blocks_nothing(box, machine):
