@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "plan/bulk.h"
+#include "plan/moments.h"
 #include "plan/refuse.h"
 #include "plan/search.h"
 
@@ -54,58 +55,6 @@ enum place_verdict place_request(const struct inventory *inv, const struct reque
     return PLACE_LATER;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a;
-    const int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-struct times {
-    int64_t *list;
-    size_t count, alloc;
-};
-
-static void times_done(struct times *t)
-{
-    free(t->list);
-}
-
-static void add_time(struct times *t, int64_t at, const struct now *now)
-{
-    if (at <= now->boot_us)
-        return;
-    ARRAY_ROOM(t->list, t->alloc, t->count + 1);
-    t->list[t->count++] = at;
-}
-
-/* A holder frees something at its limit, and may free a mode change when the hold has passed too. */
-static void add_hold(struct times *t, const struct hold *h, int64_t hold_us, const struct now *now)
-{
-    if (h->kind != HOLD_JOB || !h->until_boot_us)
-        return;
-    add_time(t, h->until_boot_us, now);
-    add_time(t, h->until_boot_us + hold_us, now);
-}
-
-/* All moments at which something may become possible, ascending; at least one. */
-static struct times moments(const struct inventory *inv, int64_t hold_us, const struct now *now)
-{
-    struct times t = { .list = NULL };
-    for (size_t i = 0; i < inv->card_count; i++) {
-        const struct inventory_card *c = &inv->cards[i];
-        add_hold(&t, &c->hold, hold_us, now);
-        if (c->idle_since_boot_us)
-            add_time(&t, c->idle_since_boot_us + hold_us, now);
-        for (size_t k = 0; k < c->card.slice_count; k++)
-            add_hold(&t, &c->slices[k].hold, hold_us, now);
-    }
-    add_time(&t, now->boot_us + 1, now); /* as things are */
-    if (t.count > 1)
-        qsort(t.list, t.count, sizeof *t.list, by_time);
-    return t;
-}
-
 /* Takes for the request as things are at that moment. */
 static bool serves_at(struct stock *s, const struct inventory *inv, const struct request *r,
                       const struct place_rules *rules, int64_t at)
@@ -128,7 +77,7 @@ size_t place_soonest(const struct inventory *inv, const struct request *r,
                      const struct place_rules *rules, struct now now, size_t *ret_cards,
                      int64_t *ret_when_boot_us)
 {
-    AUTO(times) struct times t = moments(inv, rules ? rules->mode_hold_us : 0, &now);
+    AUTO(moments) struct moments t = moments_list(inv, rules ? rules->mode_hold_us : 0, now);
     *ret_when_boot_us = INT64_MAX;
     /* What is possible stays possible as more is free, so the first moment can be halved for. */
     size_t low = 0, high = t.count;
