@@ -36,6 +36,51 @@ void occupancy_add_units(struct occupancy *o, uint32_t start, uint32_t units)
     o->units |= ((UINT32_C(1) << units) - 1) << start;
 }
 
+void occupancy_add_all(struct occupancy *o, const struct occupancy *more)
+{
+    o->units |= more->units;
+    o->slices += more->slices;
+    o->decoders += more->decoders;
+    o->encoders += more->encoders;
+    o->jpegs += more->jpegs;
+    o->ofas += more->ofas;
+    for (size_t i = 0; i < BOARD_PROFILES_MAX; i++)
+        o->instances[i] = (uint8_t)(o->instances[i] + more->instances[i]);
+}
+
+static uint32_t most_of(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+void occupancy_widen(struct occupancy *o, const struct occupancy *other)
+{
+    o->units |= other->units;
+    o->slices = most_of(o->slices, other->slices);
+    o->decoders = most_of(o->decoders, other->decoders);
+    o->encoders = most_of(o->encoders, other->encoders);
+    o->jpegs = most_of(o->jpegs, other->jpegs);
+    o->ofas = most_of(o->ofas, other->ofas);
+    for (size_t i = 0; i < BOARD_PROFILES_MAX; i++)
+        o->instances[i] = (uint8_t)most_of(o->instances[i], other->instances[i]);
+}
+
+static uint32_t beyond(uint32_t a, uint32_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+void occupancy_lessen(struct occupancy *o, const struct occupancy *less)
+{
+    o->slices = beyond(o->slices, less->slices);
+    o->decoders = beyond(o->decoders, less->decoders);
+    o->encoders = beyond(o->encoders, less->encoders);
+    o->jpegs = beyond(o->jpegs, less->jpegs);
+    o->ofas = beyond(o->ofas, less->ofas);
+    for (size_t i = 0; i < BOARD_PROFILES_MAX; i++)
+        o->instances[i] = (uint8_t)beyond(o->instances[i], less->instances[i]);
+}
+
 /* What is left of each sum; UINT32_MAX where the board tells no limit. */
 struct left {
     uint32_t slices, decoders, encoders, jpegs, ofas;

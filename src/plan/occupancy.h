@@ -32,6 +32,13 @@ void occupancy_add(struct occupancy *o, const struct board *b, const struct prof
 void occupancy_remove(struct occupancy *o, const struct board *b, const struct profile *p,
                       uint32_t start);
 
+/* All units and sums of `more` on top. */
+void occupancy_add_all(struct occupancy *o, const struct occupancy *more);
+/* The units of both, and of each sum the greater. */
+void occupancy_widen(struct occupancy *o, const struct occupancy *other);
+/* Takes the sums of `less` away, none below 0; units stay. */
+void occupancy_lessen(struct occupancy *o, const struct occupancy *less);
+
 /* An instance of a profile that the board does not know: its units alone. */
 void occupancy_add_units(struct occupancy *o, uint32_t start, uint32_t units);
 

@@ -18,6 +18,7 @@
 #ifndef DIVVY_PLAN_PLACE_H
 #define DIVVY_PLAN_PLACE_H
 
+#include "plan/occupancy.h"
 #include "plan/plan.h"
 
 /* What the caller forbids on a card, beside what the inventory already says. */
@@ -27,10 +28,18 @@ enum card_ban {
     BAN_NEW_CUTS, /* idle slices may be used, nothing may be destroyed or created */
 };
 
+/* What of a card is kept for others, though nobody holds it yet. */
+struct place_kept {
+    bool whole;            /* it is not to be had whole */
+    bool slices;           /* nor slices of it */
+    struct occupancy more; /* units that nothing may lie on, and sums beside what is held now */
+};
+
 struct place_rules {
-    const enum card_ban *bans; /* one per inventory card, in its order; NULL: none */
-    int64_t mode_hold_us;      /* an auto card changes its MIG mode only when idle this long */
-    bool slices_of_all;        /* ignore pools (layout tools); false: POOL_QUEUE only */
+    const enum card_ban *bans;     /* one per inventory card, in its order; NULL: none */
+    const struct place_kept *kept; /* the same */
+    int64_t mode_hold_us;          /* an auto card changes its MIG mode only when idle this long */
+    bool slices_of_all;            /* ignore pools (layout tools); false: POOL_QUEUE only */
 };
 
 /* Why a request does not go anywhere now. */
@@ -66,7 +75,7 @@ enum place_verdict place_possible(const struct inventory *inv, const struct requ
  * that free soonest and together serve the request, and `ret_when_boot_us`.
  * Returns the number of cards, 0 when some holder has no limit on every
  * choice (then *ret_when is INT64_MAX) or it is PLACE_NEVER. This is the
- * reservation of the first job that does not fit.
+ * reservation of one of whom nobody can say when he starts; sched/ names the others by place_earliest.
  */
 size_t place_soonest(const struct inventory *inv, const struct request *r,
                      const struct place_rules *rules, struct now now, size_t *ret_cards,

@@ -63,12 +63,20 @@ static uint32_t room_left(const struct stock_card *c, const struct occupancy *o,
     return occupancy_room(&with, c->board);
 }
 
+/* What others will have beside it, from some moment on, leaves nothing for it? */
+static bool is_kept(const struct stock_card *c, const struct stock_piece *p)
+{
+    if (c->kept_units & occupancy_mask(p->profile, p->start))
+        return true;
+    return c->keeps_more && !p->kept && !occupancy_fits(&c->busy, c->board, p->profile, p->start);
+}
+
 static void offer_pieces(struct choice *best, struct choice base)
 {
     struct stock_card *c = base.card;
     for (size_t i = 0; i < c->piece_count; i++) {
         const struct stock_piece *p = &c->pieces[i];
-        if (p->state != PIECE_IDLE || p->profile != base.profile || p->count != 1)
+        if (p->state != PIECE_IDLE || p->profile != base.profile || p->count != 1 || is_kept(c, p))
             continue;
         const struct slice *s = &c->from->card.slices[p->first];
         bool bare = slice_is_bare(s);
@@ -175,7 +183,7 @@ static void offer_new(struct choice *best, struct choice base)
 
 static bool whole_choice(struct stock_card *c, struct choice *ret)
 {
-    if (c->closed || c->held || c->used || !c->free || !stock_card_gives_whole(c))
+    if (c->closed || c->held || c->used || c->no_whole || !c->free || !stock_card_gives_whole(c))
         return false;
     if (c->mig && !c->may_turn)
         return false;
@@ -319,7 +327,7 @@ static void offer_card(struct choice *best, struct stock_card *c, const struct r
         if (fits[i].dominant_ppm < PPM || fits[rank].dominant_ppm < PPM)
             rank = i; /* all of a card is all of a card, in one piece or as a slice */
         struct choice whole;
-        if (fits[i].profile && stock_card_gives_slices(c)) {
+        if (fits[i].profile && !c->no_slices && stock_card_gives_slices(c)) {
             struct choice base = { .card = c,
                                    .profile = fits[i].profile,
                                    .dominant = fits[i].dominant_ppm,

@@ -98,6 +98,16 @@ static bool may_turn(const struct stock_card *c, const struct place_rules *rules
     return view.nobody || hold == 0 || (since && now.boot_us - since >= hold);
 }
 
+static void keep(struct stock_card *c, const struct place_kept *k)
+{
+    c->no_whole = k->whole;
+    c->no_slices = k->slices;
+    c->kept_units = k->more.units;
+    c->keeps_more = k->more.units || k->more.slices;
+    occupancy_add_all(&c->busy, &k->more);
+    occupancy_add_all(&c->all, &k->more);
+}
+
 static void open_card(struct stock_card *c, const struct inventory *inv, size_t index,
                       const struct place_rules *rules, struct now now, struct stock_view view)
 {
@@ -112,6 +122,8 @@ static void open_card(struct stock_card *c, const struct inventory *inv, size_t 
     c->free = !c->held;
     for (size_t i = 0; c->mig && i < c->from->card.slice_count;)
         i = add_piece(c, i, view);
+    if (rules && rules->kept && !view.nobody)
+        keep(c, &rules->kept[index]);
     c->may_turn = may_turn(c, rules, now, view);
     c->room = occupancy_room(&c->busy, c->board);
 }

@@ -52,7 +52,10 @@ struct stock_card {
     const struct board *board;
     size_t index; /* in the inventory */
     enum stock_closed closed;
-    bool no_cuts;         /* BAN_NEW_CUTS, or an administrator's layout */
+    bool no_cuts;             /* BAN_NEW_CUTS, or an administrator's layout */
+    bool no_whole, no_slices; /* kept for others: place_kept */
+    bool keeps_more;
+    uint32_t kept_units;
     bool held;            /* as a whole: by its holder, or by this question */
     bool free;            /* nobody holds it or a slice of it */
     bool keeps;           /* has pieces that are kept, so its mode stays */

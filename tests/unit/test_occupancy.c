@@ -34,6 +34,25 @@ static void test_the_worth_of_an_a100_is_its_places_and_what_fills_it(void **sta
                      14 * 5 + (4 + 3) * 12 + (2 + 1) * 32 + 96 + WORTH_FILL * 8);
 }
 
+static void test_sums_are_added_widened_and_lessened(void **state)
+{
+    (void)state;
+    struct board b = board_a100_80();
+    struct occupancy two = { 0 }, three = { 0 };
+    occupancy_add(&two, &b, named(&b, "2g.20gb"), 0);
+    occupancy_add(&three, &b, named(&b, "3g.40gb"), 4);
+    struct occupancy both = two, wide = two;
+    occupancy_add_all(&both, &three);
+    assert_int_equal(both.slices, 5);
+    assert_int_equal(both.units, 0xf3);
+    occupancy_widen(&wide, &three);
+    assert_int_equal(wide.slices, 3);
+    assert_int_equal(wide.units, 0xf3);
+    occupancy_lessen(&two, &three);
+    assert_int_equal(two.slices, 0);
+    assert_int_equal(two.units, 0x03);
+}
+
 static void test_a_unit_that_nothing_can_use_fills_nothing(void **state)
 {
     (void)state;
@@ -146,6 +165,7 @@ static void test_removing_takes_back_what_adding_did(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums_are_added_widened_and_lessened),
         cmocka_unit_test(test_an_empty_a100_has_25_places),
         cmocka_unit_test(test_the_worth_of_an_a100_is_its_places_and_what_fills_it),
         cmocka_unit_test(test_a_unit_that_nothing_can_use_fills_nothing),
