@@ -11,22 +11,26 @@ int promises_load(struct daemon *d, struct err *e)
     return store_read_promises(d->store, &d->promises, e);
 }
 
-/* What the API shows as expected is what is kept for this one job: nobody else has one. */
-void promise_note(struct daemon *d, struct now now)
+/* The first start that it is told of is what counts: later ones only come nearer. */
+static void note(struct daemon *d, const struct sched_reservation *r, struct now now)
 {
     struct err e = ERR_INIT;
-    const size_t *cards;
-    size_t count;
-    int64_t when = INT64_MAX;
-    struct job *j = jobs_find(d, sched_reserved(d->sched, &when, &cards, &count));
-    if (!j || j->state != JOB_PENDING || j->expected_wall_us || when == INT64_MAX || when <= 0 ||
-        !turn_write(d))
+    struct job *j = jobs_find(d, r->job_id);
+    if (!j || j->state != JOB_PENDING || j->expected_wall_us || r->when_us == INT64_MAX ||
+        r->when_us <= 0 || !turn_write(d))
         return;
-    int64_t wall_us = now.wall_us + (when > now.boot_us ? when - now.boot_us : 0);
+    int64_t wall_us = now.wall_us + (r->when_us > now.boot_us ? r->when_us - now.boot_us : 0);
     if (store_set_expected(d->store, j->id, wall_us, &e) < 0)
         log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
     else
         j->expected_wall_us = wall_us;
+}
+
+void promise_note(struct daemon *d, struct now now)
+{
+    struct sched_reservation r;
+    for (size_t i = 0; sched_reservation(d->sched, i, &r); i++)
+        note(d, &r, now);
 }
 
 void promise_kept(struct job *j)

@@ -108,23 +108,46 @@ void ask_forget(struct sched *s)
 }
 
 /* What is remembered about a sense, by what was asked. */
-enum asked { ASKED_ALL = 1, ASKED_UNRESERVED, ASKED_SOONEST };
+enum asked { ASKED_ALONE = 1, ASKED_SOONEST, ASKED_UNRESERVED, ASKED_ALL };
 
-enum place_verdict ask_place(struct sched *s, const struct inventory *inv, struct question *q,
-                             bool with_bans, struct now now, struct place *ret_place,
-                             struct plan *ret_plan)
+static enum place_verdict ask(struct sched *s, const struct inventory *inv, struct question *q,
+                              const struct place_rules *rules, uint64_t key, struct now now,
+                              struct place *ret_place, struct plan *ret_plan)
 {
     static const enum place_verdict verdicts[] = { PLACE_NOW, PLACE_LATER, PLACE_NEVER };
-    struct place_rules rules = reserve_rules(s, with_bans);
-    uint64_t key = mix(sense_of(s, inv, q), rules.bans ? ASKED_UNRESERVED : ASKED_ALL);
     const enum place_verdict *known = map_get(&s->refused, key);
     if (known)
         return *known;
     /* no sentence: sched_explain asks again where somebody wants to read it */
     enum place_verdict verdict =
-        place_request(inv, &q->request, &rules, now, ret_place, ret_plan, NULL);
+        place_request(inv, &q->request, rules, now, ret_place, ret_plan, NULL);
     if (verdict != PLACE_NOW)
         map_put(&s->refused, key, (void *)&verdicts[verdict]); /* only ever read */
+    return verdict;
+}
+
+enum place_verdict ask_place(struct sched *s, const struct inventory *inv, struct question *q,
+                             size_t level, bool with_bans, struct now now, struct place *ret_place,
+                             struct plan *ret_plan)
+{
+    struct place_rules rules = reserve_rules(s, with_bans);
+    rules.kept = inv->bulk ? NULL : booking_kept(s, inv, level, now);
+    uint64_t key = mix(sense_of(s, inv, q), rules.bans ? ASKED_UNRESERVED : ASKED_ALL);
+    return ask(s, inv, q, &rules, mix(key, level), now, ret_place, ret_plan);
+}
+
+enum place_verdict ask_alone(struct sched *s, const struct inventory *inv, struct question *q,
+                             struct now now)
+{
+    struct place_rules rules = reserve_rules(s, false);
+    struct place place;
+    struct plan plan;
+    enum place_verdict verdict =
+        ask(s, inv, q, &rules, mix(sense_of(s, inv, q), ASKED_ALONE), now, &place, &plan);
+    if (verdict == PLACE_NOW) {
+        place_done(&place);
+        plan_done(&plan);
+    }
     return verdict;
 }
 
@@ -132,12 +155,14 @@ bool ask_reservation(struct sched *s, const struct inventory *inv, struct entry 
 {
     static const bool no = false;
     uint64_t key = mix(sense_of(s, inv, e->shape->question), ASKED_SOONEST);
-    if (map_get(&s->refused, key))
+    if (!booking_room(s, e) || map_get(&s->refused, key))
         return false;
-    if (reserve_for(s, inv, e, now)) {
-        map_done(&s->refused); /* with other cards reserved, other answers */
+    if (booking_make(s, inv, e, now) ||
+        ((!s->reservation.entry || s->reservation.entry == e) && reserve_for(s, inv, e, now))) {
+        map_done(&s->refused); /* with more that is kept, other answers */
         return true;
     }
+    e->shape->question->undated = s->cycle;
     map_put(&s->refused, key, (void *)&no); /* only that it is there counts */
     return false;
 }

@@ -25,76 +25,101 @@ void sched_cycle(struct sched *s, struct now now)
     line_changed(s);
     s->cycle++;
     ask_forget(s);
+    s->bookings.stale = true;
+    s->bookings.next += BOOKING_LOOKS;
+    s->bookings.looks = 0;
     s->holder_asked = false;
     s->passed_over = false;
     s->planned_count = 0;
 }
 
+/* A booking went, so there may be room where there was none: all are asked again. */
+static void begin_anew(struct sched *s)
+{
+    s->bookings.dropped = s->bookings.moved = false;
+    s->cycle++;
+    s->line_stale = true;
+    s->holder_asked = false;
+    ask_forget(s);
+}
+
 /* ---- one question ------------------------------------------------------------ */
 
 static enum place_verdict ask(struct sched *s, const struct inventory *inv, struct entry *e,
-                              bool with_bans, struct now now, struct sched_decision *d)
+                              size_t level, bool with_bans, struct now now,
+                              struct sched_decision *d)
 {
     *d = (struct sched_decision){ .job_id = e->id };
-    return ask_place(s, inv, e->shape->question, with_bans, now, &d->place, &d->plan);
+    return ask_place(s, inv, e->shape->question, level, with_bans, now, &d->place, &d->plan);
 }
 
-/* It does not fit, with the whole server to choose from. */
-static void does_not_fit(struct sched *s, const struct inventory *inv, struct entry *e,
-                         enum place_verdict verdict, struct now now)
+static bool fits(struct sched *s, const struct inventory *inv, struct question *q, size_t level,
+                 bool with_bans, struct now now)
 {
-    struct question *q = e->shape->question;
-    question_set(s, q, verdict == PLACE_NEVER ? ANSWER_NEVER : ANSWER_NO, 0);
-    if (verdict == PLACE_NEVER)
-        return;
-    s->passed_over = true;
-    s->holder_asked = true;    /* if it gets the reservation now, its answer is known */
-    if (!s->reservation.entry) /* where no cards can be named, the next one may have better luck */
-        (void)ask_reservation(s, inv, e, now);
+    struct sched_decision d = { .job_id = 0 };
+    if (ask_place(s, inv, q, level, with_bans, now, &d.place, &d.plan) != PLACE_NOW)
+        return false;
+    sched_decision_done(&d);
+    return true;
 }
 
-/* The longest limit with which its shape may still try reserved cards. */
-static int64_t most_us(const struct sched *s, const struct question *q, struct now now)
+/* The longest limit below `level` with which the question has a place now; 0: none has. */
+static int64_t longest_us(struct sched *s, const struct inventory *inv, struct question *q,
+                          size_t level, bool with_bans, struct now now)
 {
-    return question_answer(s, q) == ANSWER_SHORT ? q->short_us : reserve_short_us(s, now);
+    size_t low = 0, high = level;
+    if (!level || !fits(s, inv, q, 0, with_bans, now))
+        return 0;
+    while (high - low > 1) { /* what ends sooner is in nobody's way whom longer ones spare */
+        size_t mid = low + (high - low) / 2;
+        if (fits(s, inv, q, mid, with_bans, now))
+            low = mid;
+        else
+            high = mid;
+    }
+    return booking_level_us(s, low, now);
 }
 
-/*
- * It fits on reserved cards alone: may it? When not, shorter jobs of its shape
- * may try with what a mode change back would cost taken off.
- */
-static bool fits_before(struct sched *s, const struct inventory *inv, struct entry *e,
-                        struct now now, struct sched_decision *d)
+/* What its limit of `limit_us` and that level could not start with; shorter ones may. */
+static void answer(struct sched *s, const struct inventory *inv, struct question *q, size_t level,
+                   int64_t limit_us, struct now now)
 {
-    struct question *q = e->shape->question;
-    int64_t less = reserve_short_us(s, now) - s->policy.mode_hold_us;
-    s->passed_over = true;
-    if (reserve_allows(s, inv, &d->place, &d->plan, e->limit_us, now))
-        return true;
-    if (less < most_us(s, q, now) && less > 0 && less < e->limit_us)
-        question_set(s, q, ANSWER_SHORT, less);
+    int64_t most = longest_us(s, inv, q, level, true, now);
+    if (s->reservation.entry) {
+        int64_t least = longest_us(s, inv, q, level + 1, false, now);
+        least = least < s->reservation.short_us ? least : s->reservation.short_us;
+        most = least > most ? least : most;
+    }
+    if (most > 0 && most < limit_us)
+        question_set(s, q, ANSWER_SHORT, most);
     else
         question_set(s, q, ANSWER_NO, 0);
-    return false;
 }
 
-/* Beside the reservation there is no room. Whether there is any at all matters to short ones only. */
-static bool try_reserved(struct sched *s, const struct inventory *inv, struct entry *e,
-                         struct now now, struct sched_decision *d)
+/* It does not fit, and others may be before it from here on. */
+static void does_not_fit(struct sched *s, const struct inventory *inv, struct entry *e,
+                         size_t level, enum place_verdict verdict, struct now now)
 {
-    struct question *q = e->shape->question;
-    int64_t most = most_us(s, q, now);
-    if (e->limit_us > most) {
-        s->passed_over = true;
-        question_set(s, q, ANSWER_SHORT, most);
-        return false;
+    if (verdict == PLACE_NEVER) {
+        question_set(s, e->shape->question, ANSWER_NEVER, 0);
+        return;
     }
-    enum place_verdict verdict = ask(s, inv, e, false, now, d);
-    if (verdict != PLACE_NOW) {
-        does_not_fit(s, inv, e, verdict, now);
+    s->passed_over = true;
+    answer(s, inv, e->shape->question, level, e->limit_us, now);
+    if (booking_of(s, e) == SIZE_MAX && !e->shape->question->booked)
+        (void)ask_reservation(s, inv, e,
+                              now); /* where none can be had, the next may have better luck */
+}
+
+/* Beside the cards that are kept there is no room; a short one may use them. */
+static bool try_kept(struct sched *s, const struct inventory *inv, struct entry *e, size_t level,
+                     struct now now, struct sched_decision *d)
+{
+    if (!s->reservation.entry || e->limit_us > s->reservation.short_us ||
+        ask(s, inv, e, level, false, now, d) != PLACE_NOW)
         return false;
-    }
-    if (fits_before(s, inv, e, now, d))
+    s->passed_over = true;
+    if (reserve_allows(s, inv, &d->plan, e->limit_us))
         return true;
     sched_decision_done(d);
     return false;
@@ -105,7 +130,7 @@ static bool try_counted(struct sched *s, const struct inventory *inv, struct ent
                         struct now now, struct sched_decision *d)
 {
     struct question *q = e->shape->question;
-    enum place_verdict verdict = ask(s, inv, e, false, now, d);
+    enum place_verdict verdict = ask(s, inv, e, 0, false, now, d);
     int64_t most = INT64_MAX;
     if (verdict == PLACE_NOW && q->request.kind == REQUEST_CARDS)
         most = counted_most_us(s, inv->bulk, q->request.count, now.boot_us);
@@ -127,16 +152,13 @@ static bool try_counted(struct sched *s, const struct inventory *inv, struct ent
 static bool try_start(struct sched *s, const struct inventory *inv, struct entry *e, struct now now,
                       struct sched_decision *d)
 {
-    enum place_verdict verdict = PLACE_LATER;
     if (inv->bulk)
         return try_counted(s, inv, e, now, d);
-    if (question_answer(s, e->shape->question) == ANSWER_OPEN)
-        verdict = ask(s, inv, e, true, now, d);
-    if (verdict == PLACE_NOW)
+    size_t level = booking_level(s, inv, e->limit_us, now);
+    enum place_verdict verdict = ask(s, inv, e, level, true, now, d);
+    if (verdict == PLACE_NOW || try_kept(s, inv, e, level, now, d))
         return true;
-    if (s->reservation.entry) /* without the reserved cards, that was */
-        return try_reserved(s, inv, e, now, d);
-    does_not_fit(s, inv, e, verdict, now);
+    does_not_fit(s, inv, e, level, verdict, now);
     return false;
 }
 
@@ -159,39 +181,149 @@ static bool stopped(struct sched *s, struct entry *e, struct sched_decision *d)
  */
 static void pass_on(struct sched *s, const struct inventory *inv, struct now now)
 {
-    struct entry *e = line_first_of(s, inv, s->reservation.entry->shape->question, now);
-    if (e)
+    const struct question *q = s->reservation.entry->shape->question;
+    struct entry *e = line_first_of(s, inv, q, INT64_MAX, now);
+    if (e && booking_of(s, e) == SIZE_MAX)
         s->reservation.entry = e;
 }
 
-/* The one with the reservation goes first, and its cards are chosen anew. */
+/* Where it would fit but for a limit, or a limit stops it anywhere, nothing is kept for it. */
+static bool is_limited(struct sched *s, const struct inventory *inv, struct entry *e)
+{
+    question_look(s, inv, e->shape->question);
+    return e->shape->meter_count && meters_full(e->shape).meter;
+}
+
+/* The place that is kept for it, whatever that does to those behind it, once its time has come. */
+static enum place_verdict ask_booked(struct sched *s, const struct inventory *inv, size_t at,
+                                     struct now now, struct sched_decision *d)
+{
+    const struct booking *b = &s->bookings.list[at];
+    const struct request *r = &b->entry->shape->question->request;
+    struct place_rules rules = reserve_rules(s, false);
+    *d = (struct sched_decision){ .job_id = b->entry->id };
+    rules.kept = booking_kept_from(s, inv, at, false, now);
+    enum place_verdict v = place_request(inv, r, &rules, now, &d->place, &d->plan, NULL);
+    if (v != PLACE_LATER || b->from_us > now.boot_us)
+        return v;
+    rules.kept = booking_kept_from(s, inv, at, true, now);
+    return place_request(inv, r, &rules, now, &d->place, &d->plan, NULL);
+}
+
+/* One that cannot start yet: sooner than it was told, perhaps; and what does its like do? */
+static void stays_booked(struct sched *s, const struct inventory *inv, size_t at, bool may_fit,
+                         struct now now)
+{
+    struct entry *e = s->bookings.list[at].entry;
+    s->passed_over = true;
+    booking_improve(s, inv, at, now);
+    if (may_fit)
+        answer(s, inv, e->shape->question, booking_level(s, inv, e->limit_us, now), e->limit_us,
+               now);
+    else
+        question_set(s, e->shape->question, ANSWER_NO, 0);
+}
+
+/* Who takes a booking that can start. */
+static struct entry *whose_turn(struct sched *s, const struct inventory *inv, size_t at,
+                                struct now now)
+{
+    struct entry *e = s->bookings.list[at].entry;
+    struct entry *first = line_first_of(s, inv, e->shape->question, e->limit_us, now);
+    if (!first || first == e)
+        return e;
+    booking_hand_over(s, inv, at, first, now);
+    return first;
+}
+
+/* True: starts as `d` says; else it stays booked or, by a limit or for good, does not. */
+static bool booked_starts(struct sched *s, const struct inventory *inv, size_t at, struct now now,
+                          struct sched_decision *d)
+{
+    struct entry *e = s->bookings.list[at].entry;
+    struct question *q = e->shape->question;
+    if (is_limited(s, inv, e)) {
+        booking_drop(s, at);
+        return false;
+    }
+    enum place_verdict verdict = ask_alone(s, inv, q, now);
+    bool may_fit = verdict == PLACE_NOW;
+    if (may_fit)
+        verdict = ask_booked(s, inv, at, now, d);
+    if (verdict == PLACE_NOW) {
+        e = whose_turn(s, inv, at, now);
+        d->job_id = e->id;
+        at = booking_of(s, e);
+    }
+    if (verdict == PLACE_NOW && !stopped(s, e, d))
+        return true;
+    if (verdict == PLACE_LATER) {
+        stays_booked(s, inv, at, may_fit, now);
+        return false;
+    }
+    booking_drop(s, at);
+    if (verdict == PLACE_NEVER)
+        question_set(s, q, ANSWER_NEVER, 0);
+    return false;
+}
+
+/* Those with a booking go first, each wherever it delays no other. */
+static bool bookings_start(struct sched *s, const struct inventory *inv, struct now now,
+                           struct sched_decision *ret)
+{
+    if (!s->bookings.count)
+        return false;
+    do {
+        if (s->bookings.moved || s->bookings.dropped)
+            ask_forget(s);
+        s->bookings.dropped = s->bookings.moved = false;
+        bookings_tend(s, inv, now);
+        for (size_t i = 0; i < s->bookings.count;) {
+            size_t count = s->bookings.count;
+            if (booked_starts(s, inv, i, now, ret))
+                return true;
+            i += s->bookings.count == count;
+        }
+    } while (s->bookings.dropped || s->bookings.moved);
+    return false;
+}
+
+/* The one with cards kept goes next, and its cards are chosen anew. */
 static bool holder_starts(struct sched *s, const struct inventory *inv, struct now now,
                           struct sched_decision *ret)
 {
-    if (s->holder_asked || !s->reservation.entry)
+    if (!s->reservation.entry)
         return false;
-    s->holder_asked = true;
     pass_on(s, inv, now);
     struct entry *e = s->reservation.entry;
-    question_look(s, inv, e->shape->question);
-    if (e->shape->meter_count && meters_full(e->shape).meter) {
+    size_t level = booking_level(s, inv, e->limit_us, now);
+    if (is_limited(s, inv, e)) {
         reserve_clear(s);
         return false;
     }
-    enum place_verdict verdict = ask(s, inv, e, false, now, ret);
+    enum place_verdict verdict = ask(s, inv, e, level, false, now, ret);
     if (verdict == PLACE_NOW && !stopped(s, e, ret))
         return true;
-    if (verdict == PLACE_NOW) {
+    if (verdict != PLACE_LATER) {
         reserve_clear(s);
+        if (verdict == PLACE_NEVER)
+            question_set(s, e->shape->question, ANSWER_NEVER, 0);
         return false;
     }
     s->passed_over = true;
-    if (verdict == PLACE_NEVER)
-        reserve_clear(s);
-    else
-        (void)ask_reservation(s, inv, e, now); /* without cards to name it gives its place up */
-    question_set(s, e->shape->question, verdict == PLACE_NEVER ? ANSWER_NEVER : ANSWER_NO, 0);
+    if (!ask_reservation(s, inv, e, now))
+        reserve_clear(s); /* without cards to name it gives its place up */
+    answer(s, inv, e->shape->question, booking_level(s, inv, e->limit_us, now), e->limit_us, now);
     return false;
+}
+
+static bool holders_start(struct sched *s, const struct inventory *inv, struct now now,
+                          struct sched_decision *ret)
+{
+    if (s->holder_asked || inv->bulk)
+        return false;
+    s->holder_asked = true;
+    return bookings_start(s, inv, now, ret) || holder_starts(s, inv, now, ret);
 }
 
 /* Room was made for it. */
@@ -199,25 +331,40 @@ static bool claim_starts(struct sched *s, const struct inventory *inv, struct no
                          struct sched_decision *ret)
 {
     struct entry *e = s->claim;
+    struct place_rules rules = reserve_rules(s, false);
     if (!e)
         return false;
     question_look(s, inv, e->shape->question);
-    if (ask(s, inv, e, false, now, ret) == PLACE_NOW)
+    *ret = (struct sched_decision){ .job_id = e->id };
+    if (place_request(inv, &e->shape->question->request, &rules, now, &ret->place, &ret->plan,
+                      NULL) == PLACE_NOW)
         return !stopped(s, e, ret);
-    if (!inv->bulk && s->reservation.entry != e) { /* what they leave is nobody else's */
-        reserve_clear(s);
-        s->holder_asked = ask_reservation(s, inv, e, now);
-    }
+    if (!inv->bulk && booking_of(s, e) != 0 && /* what they leave is nobody else's */
+        booking_make_first(s, inv, e, now))
+        begin_anew(s);
     return false;
+}
+
+/* The first of each request have theirs by now, as far as they go; then the first of all. */
+static void book_more(struct sched *s, const struct inventory *inv, struct now now)
+{
+    struct entry *e;
+    while (s->bookings.count + (s->reservation.entry != NULL) < s->policy.reservations &&
+           (e = line_first_unbooked(s, inv, now)))
+        if (!ask_reservation(s, inv, e, now))
+            e->shape->question->undated = s->cycle;
 }
 
 int sched_next(struct sched *s, const struct inventory *inv, struct now now,
                struct sched_decision *ret)
 {
     struct sched_decision d;
+    if (s->bookings.dropped)
+        begin_anew(s);
+    s->bookings.stale = true; /* something started, maybe */
     reserve_look(s, inv);
     keep_look(s, inv, false);
-    if (claim_starts(s, inv, now, &d) || holder_starts(s, inv, now, &d)) {
+    if (claim_starts(s, inv, now, &d) || holders_start(s, inv, now, &d)) {
         *ret = d;
         return 1;
     }
@@ -231,6 +378,8 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
             e->shape->limited != s->cycle)
             s->line_count = 0;
     }
+    if (!inv->bulk)
+        book_more(s, inv, now);
     return 0;
 }
 

@@ -129,6 +129,22 @@ struct entry *tree_first_within(struct entry *root, int64_t limit_us, int64_t *r
     return NULL;
 }
 
+struct entry *tree_at(struct entry *root, uint32_t before)
+{
+    while (root) {
+        uint32_t left = tree_size(root->left);
+        if (before == left)
+            return root;
+        if (before > left) {
+            before -= left + 1;
+            root = root->right;
+        } else {
+            root = root->left;
+        }
+    }
+    return NULL;
+}
+
 uint32_t tree_before(const struct entry *root, const struct entry *e)
 {
     uint32_t n = 0;

@@ -59,6 +59,8 @@ struct entry *tree_first(struct entry *root); /* NULL: empty */
  * the answer for every limit from its own up to (without) `ret_until_us`.
  */
 struct entry *tree_first_within(struct entry *root, int64_t limit_us, int64_t *ret_until_us);
+/* The one before which so many stand; NULL: there are no more. */
+struct entry *tree_at(struct entry *root, uint32_t before);
 /* How many stand before this place in line. */
 uint32_t tree_before(const struct entry *root, const struct entry *e);
 static inline uint32_t tree_size(const struct entry *root)

@@ -120,14 +120,12 @@ static bool turn_before(const struct stand *a, const struct stand *b)
     return a->order != b->order ? a->order < b->order : a->entry->id < b->entry->id;
 }
 
-/* The best of a leaf now; `q`: of those that ask this alone. */
+/* The best of a leaf now. */
 static struct stand first_of_leaf(struct sched *s, const struct inventory *inv,
-                                  const struct leaf *l, const struct question *q, int64_t now_us)
+                                  const struct leaf *l, int64_t now_us)
 {
     struct stand best = { .entry = NULL };
     for (struct shape *sh = l->shapes; sh; sh = sh->next) {
-        if (q && sh->question != q)
-            continue;
         struct stand st = stand_of(s, inv, sh, now_us);
         if (st.entry && (!best.entry || before(&st, &best)))
             best = st;
@@ -139,7 +137,7 @@ static struct stand first_of_leaf(struct sched *s, const struct inventory *inv,
 static struct entry *look(struct sched *s, const struct inventory *inv, struct leaf *l,
                           int64_t now_us)
 {
-    struct stand best = first_of_leaf(s, inv, l, NULL, now_us);
+    struct stand best = first_of_leaf(s, inv, l, now_us);
     if (best.entry) {
         l->tier = best.tier;
         l->points = best.points;
@@ -329,18 +327,102 @@ struct entry *line_next(struct sched *s, const struct inventory *inv, struct now
     return NULL;
 }
 
-struct entry *line_first_of(struct sched *s, const struct inventory *inv, const struct question *q,
-                            struct now now)
+static struct stand stand_at(const struct sched *s, struct entry *e, int64_t now_us)
+{
+    return (struct stand){ .entry = e,
+                           .tier = e->shape->class->priority,
+                           .level = e->level,
+                           .points = points_of(s, e->shape, e, now_us),
+                           .order = e->order };
+}
+
+static bool is_stopped(struct sched *s, const struct inventory *inv, const struct shape *sh)
+{
+    if (sh->limited == s->cycle)
+        return true;
+    question_look(s, inv, sh->question);
+    return sh->meter_count && meters_full(sh).meter;
+}
+
+/* Those that are booked are among the first, most likely. */
+static struct entry *first_unbooked(struct sched *s, const struct inventory *inv, struct shape *sh)
+{
+    const struct question *q = sh->question;
+    if (!sh->first || q->undated == s->cycle || question_answer(s, q) == ANSWER_NEVER ||
+        is_stopped(s, inv, sh) || (sh->booked && !meters_allow(sh, sh->booked + 1)))
+        return NULL;
+    if (!sh->booked && sh->first != s->reservation.entry)
+        return sh->first;
+    for (uint32_t i = 0; i <= sh->booked + 1; i++) {
+        struct entry *e = tree_at(sh->root, i);
+        if (e && booking_of(s, e) == SIZE_MAX && e != s->reservation.entry)
+            return e;
+    }
+    return NULL;
+}
+
+static struct stand unbooked_of_leaf(struct sched *s, const struct inventory *inv,
+                                     const struct leaf *l, int64_t now_us)
 {
     struct stand best = { .entry = NULL };
-    struct shape *sh;
-    line_rank(s, inv, now);
-    for (size_t i = 0; (sh = pile_within(&q->waiting, INT64_MAX, &i));) {
-        bool layered = sh->leaf->account->inside == SCHED_LAS;
-        struct stand st = layered ? first_of_leaf(s, inv, sh->leaf, q, now.boot_us)
-                                  : stand_of(s, inv, sh, now.boot_us);
-        if (st.entry && (!best.entry || turn_before(&st, &best)))
+    for (struct shape *sh = l->shapes; sh; sh = sh->next) {
+        struct entry *e = first_unbooked(s, inv, sh);
+        struct stand st = e ? stand_at(s, e, now_us) : best;
+        if (e && (!best.entry || before(&st, &best)))
             best = st;
     }
-    return best.entry;
+    return best;
+}
+
+struct entry *line_first_unbooked(struct sched *s, const struct inventory *inv, struct now now)
+{
+    struct stand first = { .entry = NULL };
+    line_rank(s, inv, now);
+    for (size_t i = 0; i < s->leaf_count; i++) {
+        if (!s->leaves[i]->first)
+            continue;
+        struct stand st = unbooked_of_leaf(s, inv, s->leaves[i], now.boot_us);
+        if (st.entry && (!first.entry || turn_before(&st, &first)))
+            first = st;
+    }
+    return first.entry;
+}
+
+/* Whatever was answered: who has no longer limit than one that fits, fits. */
+static struct stand within_shape(struct sched *s, const struct inventory *inv, struct shape *sh,
+                                 int64_t limit_us, int64_t now_us)
+{
+    if (!sh->root || sh->shortest_us > limit_us || is_stopped(s, inv, sh))
+        return (struct stand){ .entry = NULL };
+    return stand_at(s, shape_first_within(sh, limit_us), now_us);
+}
+
+static struct stand within_leaf(struct sched *s, const struct inventory *inv, const struct leaf *l,
+                                const struct question *q, int64_t limit_us, int64_t now_us)
+{
+    struct stand best = { .entry = NULL };
+    for (struct shape *sh = l->shapes; sh; sh = sh->next) {
+        if (sh->question != q)
+            continue;
+        struct stand st = within_shape(s, inv, sh, limit_us, now_us);
+        if (st.entry && (!best.entry || before(&st, &best)))
+            best = st;
+    }
+    return best;
+}
+
+struct entry *line_first_of(struct sched *s, const struct inventory *inv, const struct question *q,
+                            int64_t limit_us, struct now now)
+{
+    struct stand first = { .entry = NULL };
+    struct shape *sh;
+    line_rank(s, inv, now);
+    for (size_t i = 0; (sh = pile_within(&q->waiting, limit_us, &i));) {
+        bool layered = sh->leaf->account->inside == SCHED_LAS;
+        struct stand st = layered ? within_leaf(s, inv, sh->leaf, q, limit_us, now.boot_us)
+                                  : within_shape(s, inv, sh, limit_us, now.boot_us);
+        if (st.entry && (!first.entry || turn_before(&st, &first)))
+            first = st;
+    }
+    return first.entry;
 }

@@ -216,6 +216,29 @@ struct excess meters_never(const struct shape *sh)
     return check_all(sh, &t, true);
 }
 
+static bool within(uint64_t asks, uint32_t jobs, uint64_t max)
+{
+    return max == LIMIT_NONE || asks * jobs <= max;
+}
+
+static bool allows(const struct limits *l, const struct take *t, uint32_t jobs)
+{
+    bool all = within(1, jobs, l->running) && within(t->cards, jobs, l->cards) &&
+               within(t->compute_ppm, jobs, l->compute_ppm) && within(t->mem_ppm, jobs, l->mem_ppm);
+    for (uint32_t i = 0; i < l->slice_count; i++)
+        all = all && within(slices_of(t, l->slices[i].profile), jobs, l->slices[i].max);
+    return all;
+}
+
+bool meters_allow(const struct shape *sh, uint32_t jobs)
+{
+    struct take t = take_of_need(sh->question);
+    for (uint32_t i = 0; i < sh->meter_count; i++)
+        if (!allows(sh->meters[i]->limits, &t, jobs))
+            return false;
+    return true;
+}
+
 /* ---- counting -------------------------------------------------------------- */
 
 void meters_take(const struct shape *sh, const struct place *p)

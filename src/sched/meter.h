@@ -64,6 +64,8 @@ bool meters_by_user(const struct sched *s, const struct account *a, const struct
 struct excess meters_full(const struct shape *sh);
 /* Would it, on this place? */
 struct excess meters_over(const struct shape *sh, const struct place *p);
+/* May so many of its jobs run at a time, if nothing else does? */
+bool meters_allow(const struct shape *sh, uint32_t jobs);
 /* Does it ask for more than it could ever have? */
 struct excess meters_never(const struct shape *sh);
 void meters_take(const struct shape *sh, const struct place *p);

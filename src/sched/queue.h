@@ -13,6 +13,7 @@
 
 #include "base/pile.h"
 #include "base/map.h"
+#include "sched/booking.h"
 #include "sched/entry.h"
 #include "sched/fairtree.h"
 #include "sched/meter.h"
@@ -20,7 +21,7 @@
 
 enum answer {
     ANSWER_OPEN = 0, /* not asked since the cycle began, or it fitted */
-    ANSWER_SHORT,    /* fits on reserved cards only: limits up to short_us may try */
+    ANSWER_SHORT,    /* fits for a while only: limits up to short_us may try */
     ANSWER_NO,
     ANSWER_NEVER,
 };
@@ -37,6 +38,8 @@ struct question {
     struct question *next; /* all of them */
     uint32_t shapes;       /* that ask it */
     struct pile waiting;   /* those of them with pending jobs, by their shortest limit */
+    uint32_t booked;       /* of its jobs, those that have a booking */
+    uint64_t undated;      /* the cycle in which nobody could say when one more would start */
     uint64_t cycle;        /* in which `answer` was given */
     enum answer answer;
     int64_t short_us;
@@ -55,6 +58,7 @@ struct shape {
     int64_t shortest_us;  /* the least limit of those pending; INT64_MAX: none */
     uint64_t limited;     /* the cycle in which a limit stopped it */
     uint32_t slot;        /* in question->waiting */
+    uint32_t booked;      /* of its jobs, those that have a booking */
     uint32_t meter_count;
     struct leaf *leaf;
     struct meter **meters; /* what its jobs count against: see meter.h */
@@ -123,10 +127,10 @@ struct class
     struct fence fence;
 };
 
+/* Cards that are kept for one of whom nobody can say when he starts; the others are bookings. */
 struct reservation {
     struct entry *entry; /* NULL: nobody has one */
-    int64_t when_us;     /* INT64_MAX: not known */
-    int64_t short_us;    /* when it is not known: limits up to this may still use the cards */
+    int64_t short_us;    /* limits up to this may still use the cards */
     size_t *cards;       /* indices in the inventory of the cycle */
     uint32_t *ordinals;  /* the same cards, by what stays the same */
     size_t count, alloc, ordinal_alloc;
@@ -171,9 +175,10 @@ struct sched {
     size_t cards;        /* of the inventory of this cycle */
     struct map refused;  /* of this cycle and reservation: what was not served, by sense */
     uint64_t boards;     /* of the inventory of this cycle; 0: not looked at yet */
-    bool holder_asked;   /* in this cycle */
+    bool holder_asked;   /* in this cycle; of those with a booking too */
     bool passed_over;    /* somebody did not fit in this cycle */
     struct reservation reservation;
+    struct bookings bookings;
     struct planned *planned; /* in this cycle (counted.c) */
     size_t planned_count, planned_alloc;
     struct entry *claim; /* others are stopped for it: it goes first; NULL: nobody */
@@ -216,9 +221,11 @@ void line_rank(struct sched *s, const struct inventory *inv, struct now now);
 struct turn turn_of(const struct sched *s, const struct entry *e, int64_t now_us);
 /* The first in line of those that can still be tried in this cycle; NULL: none. */
 struct entry *line_next(struct sched *s, const struct inventory *inv, struct now now);
-/* The first in line of those that ask the same; NULL: none. */
+/* The first in line of those that ask the same, of that limit at most; NULL: none. */
 struct entry *line_first_of(struct sched *s, const struct inventory *inv, const struct question *q,
-                            struct now now);
+                            int64_t limit_us, struct now now);
+/* The first in line of all that have no booking; NULL: there is none to be had. */
+struct entry *line_first_unbooked(struct sched *s, const struct inventory *inv, struct now now);
 
 enum answer question_answer(const struct sched *s, const struct question *q);
 void question_set(struct sched *s, struct question *q, enum answer answer, int64_t short_us);
@@ -234,10 +241,14 @@ struct entry *shape_first_within(struct shape *sh, int64_t limit_us);
 void ask_forget(struct sched *s); /* a new cycle, or another reservation */
 /* Brings sense and need up to date with the boards of this inventory. */
 void question_look(struct sched *s, const struct inventory *inv, struct question *q);
+/* For a limit of that level (booking.h), and with cards that are kept or without. */
 enum place_verdict ask_place(struct sched *s, const struct inventory *inv, struct question *q,
-                             bool with_bans, struct now now, struct place *ret_place,
+                             size_t level, bool with_bans, struct now now, struct place *ret_place,
                              struct plan *ret_plan);
-/* As reserve_for, for who has just been told that it does not fit. */
+/* Whether it fits, as if there were no reservations. */
+enum place_verdict ask_alone(struct sched *s, const struct inventory *inv, struct question *q,
+                             struct now now);
+/* As booking_make, else reserve_for, for who has just been told that it does not fit. */
 bool ask_reservation(struct sched *s, const struct inventory *inv, struct entry *e, struct now now);
 
 /* ---- backfill on counted cards (counted.c) ---- */
@@ -259,15 +270,13 @@ void preempt_settle(struct sched *s, int64_t now_us);
 /* ---- reservations (reserve.c) ---- */
 
 struct place_rules reserve_rules(const struct sched *s, bool with_bans);
-/* Keeps the cards that free soonest for `e`; false: none can be named. */
+/* Keeps cards for `e`, of whom nobody can say when he starts; false: none can be named. */
 bool reserve_for(struct sched *s, const struct inventory *inv, struct entry *e, struct now now);
 void reserve_clear(struct sched *s);
 /* Finds the reserved cards again in an inventory that may have changed its order. */
 void reserve_look(struct sched *s, const struct inventory *inv);
-/* The longest limit that may still use reserved cards now; 0: none may. */
-int64_t reserve_short_us(const struct sched *s, struct now now);
 /* May a job of this limit take this place, or would the reservation suffer? */
-bool reserve_allows(struct sched *s, const struct inventory *inv, const struct place *place,
-                    const struct plan *plan, int64_t limit_us, struct now now);
+bool reserve_allows(const struct sched *s, const struct inventory *inv, const struct plan *plan,
+                    int64_t limit_us);
 
 #endif

@@ -147,19 +147,16 @@ bool reserve_for(struct sched *s, const struct inventory *inv, struct entry *e, 
     struct reservation *res = &s->reservation;
     struct place_rules rules = reserve_rules(s, false);
     auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
-    int64_t when = INT64_MAX;
+    int64_t when;
     size_t n = place_soonest(inv, &e->shape->question->request, &rules, now, cards, &when);
+    n = n ? 0 : without_end(s, inv, e, now, cards); /* where it can be told, a booking says it */
     if (n == 0) {
-        when = INT64_MAX;
-        n = without_end(s, inv, e, now, cards);
-    }
-    if (n == 0) {
-        reserve_clear(s);
+        if (res->entry == e)
+            reserve_clear(s);
         return false;
     }
     keep_cards(s, inv, cards, n);
     res->entry = e;
-    res->when_us = when;
     res->short_us = 0;
     for (size_t i = 0; i < n; i++) {
         int64_t age = oldest_age(&inv->cards[cards[i]], now.boot_us);
@@ -169,16 +166,6 @@ bool reserve_for(struct sched *s, const struct inventory *inv, struct entry *e, 
         res->short_us = SHORT_MAX_US;
     reserve_look(s, inv);
     return true;
-}
-
-int64_t reserve_short_us(const struct sched *s, struct now now)
-{
-    const struct reservation *res = &s->reservation;
-    if (!res->entry)
-        return INT64_MAX;
-    if (res->when_us == INT64_MAX)
-        return res->short_us;
-    return res->when_us > now.boot_us ? res->when_us - now.boot_us : 0;
 }
 
 static bool is_reserved(const struct sched *s, const struct inventory *inv, const char *uuid)
@@ -199,39 +186,36 @@ static bool turns_reserved(const struct sched *s, const struct inventory *inv,
     return false;
 }
 
-/* As if the job held the whole of every card it touches: never too little. */
-static void hold_touched(struct shadow *sh, const struct place *place, int64_t now_us,
-                         int64_t end_us)
+bool reserve_allows(const struct sched *s, const struct inventory *inv, const struct plan *plan,
+                    int64_t limit_us)
 {
-    for (size_t i = 0; i < place->count; i++) {
-        struct inventory_card *c = inventory_uuid(&sh->inv, place->items[i].card_uuid);
-        if (!c || (c->hold.kind == HOLD_JOB && c->hold.until_boot_us >= end_us))
-            continue;
-        c->hold =
-            (struct hold){ .kind = HOLD_JOB, .since_boot_us = now_us, .until_boot_us = end_us };
-        c->idle_since_boot_us = 0;
-    }
+    return limit_us <= s->reservation.short_us && !turns_reserved(s, inv, plan);
 }
 
-bool reserve_allows(struct sched *s, const struct inventory *inv, const struct place *place,
-                    const struct plan *plan, int64_t limit_us, struct now now)
+bool sched_reservation(const struct sched *s, size_t i, struct sched_reservation *ret)
 {
     const struct reservation *res = &s->reservation;
-    if (limit_us > reserve_short_us(s, now) || turns_reserved(s, inv, plan))
-        return false;
-    if (res->when_us == INT64_MAX)
+    if (i < s->bookings.count) {
+        const struct booking *b = &s->bookings.list[i];
+        *ret = (struct sched_reservation){ .job_id = b->entry->id,
+                                           .when_us = b->from_us,
+                                           .place = &b->place };
         return true;
-    struct shadow sh;
-    struct place_rules rules = reserve_rules(s, false);
-    auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
-    auto_free enum card_ban *bans = mem_new((inv->card_count + 1) * sizeof *bans);
-    int64_t when = INT64_MAX;
-    ban_others(s, inv, bans); /* others may serve as well, but nobody keeps them free */
-    rules.bans = bans;
-    shadow_init(&sh, inv);
-    hold_touched(&sh, place, now.boot_us, now.boot_us + limit_us);
-    size_t n =
-        place_soonest(&sh.inv, &res->entry->shape->question->request, &rules, now, cards, &when);
-    shadow_done(&sh);
-    return n > 0 && when <= res->when_us;
+    }
+    if (i > s->bookings.count || !res->entry)
+        return false;
+    *ret = (struct sched_reservation){ .job_id = res->entry->id,
+                                       .when_us = INT64_MAX,
+                                       .cards = res->ordinals,
+                                       .card_count = res->count };
+    return true;
+}
+
+void sched_set_closed(struct sched *s, const struct sched_closed *list, size_t count)
+{
+    struct bookings *b = &s->bookings;
+    free(b->closed);
+    b->closed = count ? mem_dup(list, count * sizeof *list) : NULL;
+    b->closed_count = count;
+    b->stale = true;
 }

@@ -54,6 +54,7 @@ void sched_free(struct sched *s)
     free(s->classes);
     free(s->tree);
     free(s->line);
+    bookings_done(&s->bookings);
     free(s->reservation.cards);
     free(s->reservation.ordinals);
     free(s->bans);
@@ -236,6 +237,7 @@ static void take_pending(struct sched *s, struct entry *e)
 {
     if (s->reservation.entry == e)
         reserve_clear(s);
+    booking_drop_of(s, e);
     if (s->claim == e)
         s->claim = NULL;
     if (e->state == ENTRY_HELD)
@@ -260,6 +262,9 @@ static void put_in_line(struct sched *s, struct entry *e)
     const struct entry *holder = s->reservation.entry;
     if (holder && is_ahead(e, holder))
         reserve_clear(s);
+    for (size_t i = s->bookings.count; i-- > 0;)
+        if (is_ahead(e, s->bookings.list[i].entry))
+            booking_drop(s, i);
     shape_put(e);
     line_changed(s);
 }

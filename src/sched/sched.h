@@ -34,25 +34,29 @@
  * of its class or of the server is passed over: it gets no reservation and
  * stands in nobody's way.
  *
- * Blocked jobs. The first job in that order that does not fit gets a
- * reservation: the cards that free soonest and serve it. It keeps the
- * reservation until it starts or leaves the queue, whatever comes later, so
- * it cannot starve; it passes to a job that asks for the same and whose turn it
+ * Blocked jobs. The first jobs in that order that do not fit, one for each
+ * request, get reservations: a time and an exact place, the first at which it
+ * fits for as long as its limit lets it run, beside those who were there
+ * before it (booking.h). It keeps that until it starts or leaves the queue, whatever
+ * comes later, so it cannot starve; while limits are kept it only comes nearer.
+ * It passes to a job that asks for the same and whose turn it
  * is by now, and only a job of its own leaf that comes back to a place ahead of
- * it (a requeue), one of a higher tier, or a limit that stops it takes it away. Jobs on the reserved cards must end,
- * by their limits, before the reserved time; a job without a limit never does.
+ * it (a requeue), one of a higher tier, or a limit that stops it takes it away.
+ * Whoever would be on a reserved place must end, by his limit, before the
+ * reserved time; a job without a limit never does.
  * Everything else goes on around them.
  *
  * When those who hold the cards have no limits, nobody can say when they
- * free. The reservation then has no time, and its cards are those whose
+ * free. One reservation then has no time, and keeps cards: those whose
  * holders are youngest: who has held long is likely to hold on. What is idle
  * on them is used only with limits of at most the age of their oldest holder,
  * and an hour at most, so the wait at most doubles and no server idles behind
  * a service that runs for weeks.
  *
  * Cost. Jobs are held per account and request (a shape). In one cycle place/
- * is asked at most twice for each different request that does not fit, plus
- * once or twice for each start, however many jobs wait: inside a shape a tree
+ * is asked once for each different request that does not fit, a few times where
+ * it would fit for a while, once or twice for each reservation and
+ * each start, however many jobs wait: inside a shape a tree
  * answers "the first in line whose limit is at most X", and each request knows
  * its shapes by their shortest limit, so that whoever has nothing left to try is
  * not looked at. Jobs that are held cost nothing before their time.
@@ -75,6 +79,7 @@
 struct sched;
 
 #define SCHED_LAS_MAX 8
+#define SCHED_RESERVATIONS_MAX 64
 
 /* Weights of what makes points; see above. */
 struct sched_order {
@@ -87,8 +92,8 @@ struct sched_policy {
     int64_t half_life_us;  /* of usage; 0: no decay */
     int64_t advance_us;    /* what a running job counts for beyond what it has used */
     int64_t mode_hold_us;  /* an auto card changes its MIG mode only when idle this long */
-    uint32_t reservations; /* on counted cards: so many of those that wait are never delayed by
-                              who is behind them, the first of each request; else: one is */
+    uint32_t reservations; /* so many of those that wait are never delayed by who is behind them,
+                              the first of each request; at most SCHED_RESERVATIONS_MAX */
     bool strict;           /* nobody passes the first that does not fit */
     struct sched_order order;
     int64_t las_us[SCHED_LAS_MAX]; /* rising thresholds of attained service, card·µs */
@@ -250,6 +255,14 @@ size_t sched_running(const struct sched *s);
 /* Bytes of memory held for jobs, shapes and accounts: for bench/ and the status. */
 size_t sched_bytes(const struct sched *s);
 
+/* An administrator has the card in that time: nobody runs on it then who was not there before. */
+struct sched_closed {
+    uint32_t ordinal;
+    int64_t from_us, until_us; /* boot time */
+};
+/* Replaces all that were said before; the list is copied. */
+void sched_set_closed(struct sched *s, const struct sched_closed *list, size_t count);
+
 /* ---- a cycle ------------------------------------------------------------------------------- */
 
 /* One start. */
@@ -312,9 +325,10 @@ enum sched_why {
     WHY_UNKNOWN = 0, /* no such job here */
     WHY_RUNNING,
     WHY_NEXT,     /* fits: starts with the next cycle */
-    WHY_RESERVED, /* the first that does not fit: cards are kept for it */
-    WHY_DRAINING, /* fits, but on cards kept for another, which it would delay */
-    WHY_NO_ROOM,  /* does not fit, and is not the first */
+    WHY_RESERVED, /* among the first that do not fit: a start is kept for it, or cards are */
+    WHY_DRAINING, /* fits, but would still be there when a start is kept for another */
+    WHY_CLOSED,   /* fits, but would still be there when an administrator has the cards */
+    WHY_NO_ROOM,  /* does not fit, and is not among the first */
     WHY_HELD,     /* sched_hold */
     WHY_NEVER,    /* no card here can serve it as things are (a card was lost, left the pool …) */
     WHY_LIMIT,    /* a limit of its user, its account, its class or the server stops it */
@@ -339,8 +353,9 @@ struct sched_explanation {
     double attained_card_us;
     enum limit_kind limit;    /* WHY_LIMIT */
     int64_t limit_frees_us;   /* WHY_LIMIT: room by then at the latest; 0: not known */
-    uint64_t reserved_for;    /* the job that holds the reservation; 0: nobody */
+    uint64_t reserved_for;    /* whose reservation is in the way, else the first; 0: nobody's */
     int64_t expected_boot_us; /* WHY_RESERVED: the start that is kept for it; 0: not known */
+    const struct place *expected_place; /* and where; borrowed; NULL: not known */
     int64_t earliest_boot_us; /* no earlier than this, if nobody were ahead; 0: not known */
     int64_t short_limit_us;   /* with a limit of at most this it would start now; 0: no such */
     int64_t held_until_us;    /* WHY_HELD; INT64_MAX: until released */
@@ -361,8 +376,15 @@ void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, st
 /* Two that wait and share with each other: does `a` go before `b`, whatever they ask for? */
 bool sched_goes_before(const struct sched *s, uint64_t a, uint64_t b);
 
-/* The job with the reservation; 0: nobody. Its cards (indices of the last cycle's inventory). */
-uint64_t sched_reserved(const struct sched *s, int64_t *ret_when_us, const size_t **ret_cards,
-                        size_t *ret_count);
+/* A start that is kept for a job; all borrowed, until something changes. */
+struct sched_reservation {
+    uint64_t job_id;
+    int64_t when_us;           /* INT64_MAX: nobody can say, and then cards are kept */
+    const struct place *place; /* NULL: cards are kept */
+    const uint32_t *cards;     /* their ordinals */
+    size_t card_count;
+};
+/* The i-th, as of the last cycle; false: there are no more. None on counted cards. */
+bool sched_reservation(const struct sched *s, size_t i, struct sched_reservation *ret);
 
 #endif

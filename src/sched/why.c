@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,18 +9,6 @@
 #include "sched/queue.h"
 
 #define CARDS_TOLD 3 /* in one sentence */
-
-uint64_t sched_reserved(const struct sched *s, int64_t *ret_when_us, const size_t **ret_cards,
-                        size_t *ret_count)
-{
-    const struct reservation *res = &s->reservation;
-    if (!res->entry)
-        return 0;
-    *ret_when_us = res->when_us;
-    *ret_cards = res->cards;
-    *ret_count = res->count;
-    return res->entry->id;
-}
 
 /* "16:40", and the day where it is not within 20 hours. */
 static void add_time(struct text *t, int64_t boot_us, struct now now)
@@ -150,14 +139,36 @@ static void tell_wait(struct sched *s, const struct inventory *inv, const struct
     say(x, &t);
 }
 
+/* Indices of the cards of its place, each once. */
+static size_t booked_cards(const struct inventory *inv, const struct booking *b, size_t *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < inv->card_count; i++)
+        for (size_t k = 0; k < b->place.count; k++)
+            if (b->place.items[k].ordinal == inv->cards[i].card.ordinal) {
+                ret[n++] = i;
+                break;
+            }
+    return n;
+}
+
 static void explain_reserved(struct sched *s, const struct inventory *inv, const struct entry *e,
                              struct now now, struct sched_explanation *x)
 {
     const struct reservation *res = &s->reservation;
+    size_t at = booking_of(s, e);
     x->why = WHY_RESERVED;
-    x->expected_boot_us = res->when_us == INT64_MAX ? 0 : res->when_us;
-    x->earliest_boot_us = x->expected_boot_us;
-    tell_wait(s, inv, e, res->cards, res->count, now, x);
+    if (at == SIZE_MAX) {
+        tell_wait(s, inv, e, res->cards, res->count, now, x);
+        return;
+    }
+    const struct booking *b = &s->bookings.list[at];
+    auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
+    size_t n = booked_cards(inv, b, cards);
+    x->expected_boot_us = b->from_us;
+    x->earliest_boot_us = b->from_us;
+    x->expected_place = &b->place;
+    tell_wait(s, inv, e, cards, n, now, x);
 }
 
 static void explain_no_room(struct sched *s, const struct inventory *inv, const struct entry *e,
@@ -172,24 +183,100 @@ static void explain_no_room(struct sched *s, const struct inventory *inv, const 
     tell_wait(s, inv, e, cards, n, now, x);
 }
 
-static void explain_draining(struct sched *s, const struct inventory *inv,
-                             const struct entry *holder, struct now now,
-                             struct sched_explanation *x)
+/* ALONE: as if nothing were kept. */
+#define ALONE SIZE_MAX
+
+static enum place_verdict ask(struct sched *s, const struct inventory *inv, const struct entry *e,
+                              size_t level, bool with_bans, struct now now, struct err *ret_why)
+{
+    struct place_rules rules = reserve_rules(s, with_bans);
+    struct place place = { .items = NULL };
+    struct plan plan = { .steps = NULL };
+    rules.kept = level == ALONE || inv->bulk ? NULL : booking_kept(s, inv, level, now);
+    enum place_verdict verdict =
+        place_request(inv, &e->shape->question->request, &rules, now, &place, &plan, ret_why);
+    if (verdict == PLACE_NOW) {
+        place_done(&place);
+        plan_done(&plan);
+    }
+    return verdict;
+}
+
+/* The longest limit below that level with which it would go now; 0: with none. */
+static int64_t longest_us(struct sched *s, const struct inventory *inv, const struct entry *e,
+                          size_t level, struct now now)
+{
+    while (level-- > 0)
+        if (ask(s, inv, e, level, true, now, NULL) == PLACE_NOW)
+            return booking_level_us(s, level, now);
+    return 0;
+}
+
+static void add_sooner(struct text *t, int64_t limit_us)
+{
+    if (limit_us < CLOCK_MINUTE)
+        return;
+    text_add(t, "; with a time limit of at most ");
+    text_add_duration(t, limit_us / CLOCK_MINUTE * CLOCK_MINUTE);
+    text_add(t, " it could start now");
+}
+
+/* It would be there still when somebody else has a start, who holds the reservation. */
+static void explain_draining(struct sched *s, const struct inventory *inv, const struct entry *e,
+                             size_t level, struct now now, struct sched_explanation *x)
 {
     const struct reservation *res = &s->reservation;
     AUTO(text) struct text t = TEXT_INIT;
+    auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
+    size_t at = booking_in_the_way(s, e->limit_us, now), n = res->count;
+    const struct entry *holder = at == SIZE_MAX ? res->entry : s->bookings.list[at].entry;
     x->why = WHY_DRAINING;
-    x->short_limit_us = reserve_short_us(s, now);
-    for (size_t i = 0; i < res->count && i < CARDS_TOLD; i++)
-        text_addf(&t, i ? ", gpu%u" : "gpu%u", inv->cards[res->cards[i]].card.ordinal);
-    text_addf(&t, " would do, but %s kept for #%" PRIu64, res->count == 1 ? "is" : "are",
-              holder->id);
-    if (x->short_limit_us >= CLOCK_MINUTE) {
-        text_add(&t, "; with a time limit of at most ");
-        text_add_duration(&t, x->short_limit_us / CLOCK_MINUTE * CLOCK_MINUTE);
-        text_add(&t, " it could start now");
-    }
+    x->short_limit_us = longest_us(s, inv, e, level, now);
+    if (res->entry && x->short_limit_us < res->short_us)
+        x->short_limit_us = res->short_us;
+    assert(holder); /* bookings or cards kept: the caller saw one */
+    x->reserved_for = holder->id;
+    if (at == SIZE_MAX)
+        memcpy(cards, res->cards, n * sizeof *cards);
+    else
+        n = booked_cards(inv, &s->bookings.list[at], cards);
+    for (size_t i = 0; i < n && i < CARDS_TOLD; i++)
+        text_addf(&t, i ? ", gpu%u" : "gpu%u", inv->cards[cards[i]].card.ordinal);
+    text_addf(&t, " would do, but %s kept for #%" PRIu64, n == 1 ? "is" : "are", holder->id);
+    add_sooner(&t, x->short_limit_us);
     say(x, &t);
+}
+
+/* It would be there still when an administrator has the card. */
+static void explain_closed(struct sched *s, const struct inventory *inv, const struct entry *e,
+                           size_t level, const struct sched_closed *c, struct now now,
+                           struct sched_explanation *x)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    x->why = WHY_CLOSED;
+    x->short_limit_us = longest_us(s, inv, e, level, now);
+    text_addf(&t, "gpu%u would do, but maintenance ", c->ordinal);
+    text_add(&t, c->from_us > now.boot_us ? "begins there at " : "goes on there until ");
+    add_time(&t, c->from_us > now.boot_us ? c->from_us : c->until_us, now);
+    if (c->from_us > now.boot_us && e->limit_us == INT64_MAX)
+        text_add(&t, ", and this has no time limit");
+    add_sooner(&t, x->short_limit_us);
+    say(x, &t);
+}
+
+/* The first that a start now would run into; NULL: none. */
+static const struct sched_closed *closed_in_the_way(const struct sched *s, const struct entry *e,
+                                                    struct now now)
+{
+    const struct sched_closed *first = NULL;
+    int64_t end = e->limit_us < INT64_MAX - now.boot_us ? now.boot_us + e->limit_us : INT64_MAX;
+    for (size_t i = 0; i < s->bookings.closed_count; i++) {
+        const struct sched_closed *c = &s->bookings.closed[i];
+        if (c->from_us < end && now.boot_us < c->until_us &&
+            (!first || c->from_us < first->from_us))
+            first = c;
+    }
+    return first;
 }
 
 static void explain_next(const struct entry *e, struct sched_explanation *x)
@@ -218,35 +305,21 @@ static void explain_held(const struct entry *e, struct now now, struct sched_exp
     say(x, &t);
 }
 
-static enum place_verdict ask(const struct sched *s, const struct inventory *inv,
-                              const struct entry *e, bool with_bans, struct now now, struct err *e2)
-{
-    struct place_rules rules = reserve_rules(s, with_bans);
-    struct place place = { .items = NULL };
-    struct plan plan = { .steps = NULL };
-    enum place_verdict verdict =
-        place_request(inv, &e->shape->question->request, &rules, now, &place, &plan, e2);
-    if (verdict == PLACE_NOW) {
-        place_done(&place);
-        plan_done(&plan);
-    }
-    return verdict;
-}
-
 static void explain_pending(struct sched *s, const struct inventory *inv, const struct entry *e,
                             struct now now, struct sched_explanation *x)
 {
     struct err err = ERR_INIT;
-    enum place_verdict verdict = ask(s, inv, e, true, now, &err);
-    if (verdict == PLACE_NOW) {
+    size_t level = booking_level(s, inv, e->limit_us, now);
+    const struct sched_closed *closed = closed_in_the_way(s, e, now);
+    if (ask(s, inv, e, level, true, now, NULL) == PLACE_NOW) {
         explain_next(e, x);
         return;
     }
-    const struct entry *holder = s->reservation.entry;
-    if (holder)
-        verdict = ask(s, inv, e, false, now, &err);
-    if (holder && verdict == PLACE_NOW) {
-        explain_draining(s, inv, holder, now, x);
+    enum place_verdict verdict = ask(s, inv, e, ALONE, false, now, &err);
+    if (verdict == PLACE_NOW && (s->bookings.count || s->reservation.entry) && !closed) {
+        explain_draining(s, inv, e, level, now, x);
+    } else if (verdict == PLACE_NOW && closed) {
+        explain_closed(s, inv, e, level, closed, now, x);
     } else if (verdict == PLACE_NEVER) {
         x->why = WHY_NEVER;
         (void)snprintf(x->text, sizeof x->text, "%s", err.text); /* cut when too long */
@@ -337,6 +410,8 @@ static bool limited(struct sched *s, const struct inventory *inv, const struct e
     struct excess over = { .meter = NULL };
     if (!e->shape->meter_count)
         return false;
+    size_t level = booking_level(s, inv, e->limit_us, now);
+    rules.kept = inv->bulk ? NULL : booking_kept(s, inv, level, now);
     over = meters_full(e->shape);
     if (!over.meter && place_request(inv, &e->shape->question->request, &rules, now, &place, &plan,
                                      NULL) == PLACE_NOW) {
@@ -346,9 +421,15 @@ static bool limited(struct sched *s, const struct inventory *inv, const struct e
     }
     if (over.meter)
         explain_limit(s, &over, now, x);
-    if (over.meter == &s->keep.meter && ask(s, inv, e, true, now, NULL) == PLACE_NOW)
+    if (over.meter == &s->keep.meter && ask(s, inv, e, level, true, now, NULL) == PLACE_NOW)
         x->short_limit_us = s->policy.keep_for_us;
     return over.meter;
+}
+
+static uint64_t first_reserved(const struct sched *s)
+{
+    struct sched_reservation r;
+    return sched_reservation(s, 0, &r) ? r.job_id : 0;
 }
 
 void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, struct now now,
@@ -358,17 +439,18 @@ void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, st
     *ret = (struct sched_explanation){ .why = WHY_UNKNOWN };
     if (!e)
         return;
+    s->bookings.stale = true;
     reserve_look(s, inv);
     keep_look(s, inv, false);
     find_turn(s, inv, e, now, ret);
-    ret->reserved_for = s->reservation.entry ? s->reservation.entry->id : 0;
+    ret->reserved_for = first_reserved(s);
     if (e->state == ENTRY_RUNNING)
         ret->why = WHY_RUNNING;
     else if (e->state == ENTRY_HELD)
         explain_held(e, now, ret);
     else if (limited(s, inv, e, now, ret))
         return;
-    else if (s->reservation.entry == e)
+    else if (s->reservation.entry == e || booking_of(s, e) != SIZE_MAX)
         explain_reserved(s, inv, e, now, ret);
     else
         explain_pending(s, inv, e, now, ret);

@@ -28,9 +28,9 @@
 struct entry *__real_line_next(struct sched *s, const struct inventory *inv, struct now now);
 struct entry *__wrap_line_next(struct sched *s, const struct inventory *inv, struct now now);
 struct entry *__real_line_first_of(struct sched *s, const struct inventory *inv,
-                                   const struct question *q, struct now now);
+                                   const struct question *q, int64_t limit_us, struct now now);
 struct entry *__wrap_line_first_of(struct sched *s, const struct inventory *inv,
-                                   const struct question *q, struct now now);
+                                   const struct question *q, int64_t limit_us, struct now now);
 
 static uint64_t asked, told, differ;
 static const char *what_differs;
@@ -49,27 +49,36 @@ struct candidate {
     bool compared; /* by attained service, inside a leaf */
 };
 
-static bool entry_may(const struct sched *s, const struct entry *e)
+/* Those that ask this alone, of that limit at most, whatever was answered. */
+struct asked_for {
+    const struct question *question;
+    int64_t limit_us;
+};
+
+static bool entry_may(const struct sched *s, const struct entry *e, const struct asked_for *f)
 {
+    if (f)
+        return e->limit_us <= f->limit_us;
     enum answer answer = question_answer(s, e->shape->question);
     return answer == ANSWER_OPEN ||
            (answer == ANSWER_SHORT && e->limit_us <= e->shape->question->short_us);
 }
 
 /* The first in line below this node of those that may be tried. */
-static struct entry *first_below(const struct sched *s, struct entry *t, struct entry *first)
+static struct entry *first_below(const struct sched *s, const struct asked_for *f, struct entry *t,
+                                 struct entry *first)
 {
     if (!t)
         return first;
-    if (entry_may(s, t) && (!first || entry_before(t, first)))
+    if (entry_may(s, t, f) && (!first || entry_before(t, first)))
         first = t;
-    return first_below(s, t->right, first_below(s, t->left, first));
+    return first_below(s, f, t->right, first_below(s, f, t->left, first));
 }
 
 static struct candidate first_of_shape(struct sched *s, const struct inventory *inv,
-                                       struct shape *sh, int64_t now_us)
+                                       struct shape *sh, const struct asked_for *f, int64_t now_us)
 {
-    struct candidate c = { .entry = first_below(s, sh->root, NULL) };
+    struct candidate c = { .entry = first_below(s, f, sh->root, NULL) };
     if (!c.entry || sh->limited == s->cycle)
         return (struct candidate){ .entry = NULL };
     question_look(s, inv, sh->question);
@@ -104,16 +113,16 @@ static bool across_before(const struct candidate *a, const struct candidate *b, 
     return a->entry->shape->leaf->index < b->entry->shape->leaf->index;
 }
 
-/* The best of a leaf; `q`: of those that ask this alone. */
+/* The best of a leaf; `f`: of those alone; NULL: of all that may be tried. */
 static struct candidate first_of_leaf(struct sched *s, const struct inventory *inv,
-                                      const struct leaf *l, const struct question *q,
+                                      const struct leaf *l, const struct asked_for *f,
                                       int64_t now_us)
 {
     struct candidate best = { .entry = NULL };
     for (struct shape *sh = l->shapes; sh; sh = sh->next) {
         struct candidate c = { .entry = NULL };
-        if (!q || sh->question == q)
-            c = first_of_shape(s, inv, sh, now_us);
+        if (!f || sh->question == f->question)
+            c = first_of_shape(s, inv, sh, f, now_us);
         if (c.entry && (!best.entry || inside_before(&c, &best)))
             best = c;
     }
@@ -129,17 +138,17 @@ static bool is_compared(const struct leaf *l, const struct entry *mine)
     return l->account->inside != SCHED_LAS || !mine || mine->shape->leaf == l;
 }
 
-/* Of all leaves; `q`: of those that ask this alone; `mine`: NULL, or see is_compared. */
+/* Of all leaves; `f`: as above; `mine`: NULL, or see is_compared. */
 static struct entry *first_of_all(struct sched *s, const struct inventory *inv,
-                                  const struct question *q, const struct entry *mine,
+                                  const struct asked_for *f, const struct entry *mine,
                                   struct now now)
 {
     struct candidate best = { .entry = NULL };
     for (size_t i = 0; i < s->leaf_count; i++) {
         struct candidate c = { .entry = NULL };
         if (is_compared(s->leaves[i], mine))
-            c = first_of_leaf(s, inv, s->leaves[i], q, now.boot_us);
-        if (c.entry && (!best.entry || across_before(&c, &best, q)))
+            c = first_of_leaf(s, inv, s->leaves[i], f, now.boot_us);
+        if (c.entry && (!best.entry || across_before(&c, &best, f)))
             best = c;
     }
     return best.entry;
@@ -179,11 +188,12 @@ struct entry *__wrap_line_next(struct sched *s, const struct inventory *inv, str
 }
 
 struct entry *__wrap_line_first_of(struct sched *s, const struct inventory *inv,
-                                   const struct question *q, struct now now)
+                                   const struct question *q, int64_t limit_us, struct now now)
 {
-    struct entry *got = __real_line_first_of(s, inv, q, now);
+    struct entry *got = __real_line_first_of(s, inv, q, limit_us, now);
     asked++;
-    if (got != first_of_all(s, inv, q, NULL, now))
+    struct asked_for f = { .question = q, .limit_us = limit_us };
+    if (got != first_of_all(s, inv, &f, NULL, now))
         differs("who is the first of those that ask the same");
     check_ranks(s);
     return got;

@@ -45,6 +45,7 @@ struct job {
     uint64_t order;
     struct request request;
     int64_t limit_us, runs_us, ends_us, promised_us, held_until_us;
+    bool reserved; /* it had a reservation after the last cycle */
 };
 
 struct world {
@@ -54,8 +55,7 @@ struct world {
     struct now now;
     struct job jobs[JOBS_MAX];
     uint64_t last_id, last_order;
-    uint64_t reserved; /* who had the reservation after the last cycle */
-    uint64_t digest;   /* of all starts */
+    uint64_t digest; /* of all starts */
     const char *wrong;
     uint64_t wrong_id;
     bool loud; /* tell what happens */
@@ -117,6 +117,8 @@ static void world_init(struct world *w, uint64_t seed, bool loud)
     w->policy = (struct sched_policy)SCHED_POLICY_DEFAULT;
     if (dice_bool(&d))
         w->policy.mode_hold_us = 0;
+    if (dice_bool(&d))
+        w->policy.reservations = 1 + (uint32_t)dice_below(&d, 12);
     w->queue = sched_new(&w->policy);
     w->now = (struct now){ .boot_us = CLOCK_DAY, .wall_us = 100 * CLOCK_DAY };
     uint64_t cards = 2 + dice_below(&d, 7);
@@ -194,36 +196,49 @@ static void start(struct world *w, const struct sched_decision *d)
     sched_start(w->queue, d->job_id, &d->place, charge_dominant_ppm(&d->place), w->now.boot_us);
 }
 
+static void forget_promise(struct world *w, uint64_t id)
+{
+    w->jobs[id].promised_us = 0;
+    w->jobs[id].reserved = false;
+}
+
 /* A reservation may come nearer, never go away. */
 static void check_promise(struct world *w)
 {
-    const size_t *cards;
-    size_t count;
-    int64_t when = INT64_MAX;
-    uint64_t id = sched_reserved(w->queue, &when, &cards, &count);
-    if (w->reserved && w->reserved != id)
-        w->jobs[w->reserved].promised_us = 0; /* gave it up: held, cancelled, or came second */
-    w->reserved = id;
-    if (!id)
-        return;
-    struct job *j = &w->jobs[id];
-    if (j->promised_us && when > j->promised_us)
-        wrong(w, id, "has a reservation that moved to a later time");
-    if (when != INT64_MAX)
-        j->promised_us = when;
+    struct sched_reservation r;
+    bool has[JOBS_MAX] = { false };
+    size_t count = 0;
+    for (size_t i = 0; sched_reservation(w->queue, i, &r); i++) {
+        struct job *j = &w->jobs[r.job_id];
+        count++;
+        has[r.job_id] = true;
+        if (j->promised_us && r.when_us > j->promised_us)
+            wrong(w, r.job_id, "has a reservation that moved to a later time");
+        if (j->phase != WAITS)
+            wrong(w, r.job_id, "has a reservation and does not wait");
+        j->reserved = true;
+        if (r.when_us != INT64_MAX)
+            j->promised_us = r.when_us;
+    }
+    if (count > w->policy.reservations)
+        wrong(w, 0, "there are more reservations than the policy says");
+    for (uint64_t id = 1; id <= w->last_id; id++)
+        if (w->jobs[id].reserved && !has[id])
+            forget_promise(w, id); /* gave it up: held, cancelled, or came second */
 }
 
 static bool could_start(struct world *w, const struct job *j)
 {
-    const size_t *cards;
-    size_t count = 0;
-    int64_t when;
+    struct sched_reservation r;
     enum card_ban bans[8] = { BAN_NOTHING };
     struct place place;
     struct plan plan;
-    if (sched_reserved(w->queue, &when, &cards, &count))
-        for (size_t i = 0; i < count; i++)
-            bans[cards[i]] = BAN_ALL;
+    for (size_t i = 0; sched_reservation(w->queue, i, &r); i++) {
+        for (size_t k = 0; k < r.card_count; k++)
+            bans[r.cards[k]] = BAN_ALL;
+        for (size_t k = 0; r.place && k < r.place->count; k++)
+            bans[r.place->items[k].ordinal] = BAN_ALL;
+    }
     struct place_rules rules = { .bans = bans, .mode_hold_us = w->policy.mode_hold_us };
     if (place_request(&w->inv, &j->request, &rules, w->now, &place, &plan, NULL) != PLACE_NOW)
         return false;
@@ -245,13 +260,14 @@ static void check_nothing_idles(struct world *w)
         wrong(w, 0, "the queue counts wrongly");
 }
 
-/* Within an account the first come goes first: a reservation behind it begins anew. */
+/* Within an account the first come goes first: reservations behind it begin anew. */
 static void come_back(struct world *w, uint64_t id)
 {
-    struct job *j = &w->jobs[id], *first = &w->jobs[w->reserved];
+    struct job *j = &w->jobs[id];
     j->phase = WAITS;
-    if (w->reserved && j->order < first->order && j->account == first->account)
-        first->promised_us = 0;
+    for (uint64_t k = 1; k <= w->last_id; k++)
+        if (w->jobs[k].reserved && j->order < w->jobs[k].order && j->account == w->jobs[k].account)
+            forget_promise(w, k);
 }
 
 static void release_due(struct world *w)

@@ -492,9 +492,158 @@ static void a_reservation_is_held_to_its_own_cards(void **state)
     assert_starts(5);
 }
 
+static void reserve_for(uint32_t jobs)
+{
+    struct sched_policy policy = SCHED_POLICY_DEFAULT;
+    policy.mode_hold_us = 0;
+    policy.reservations = jobs;
+    sched_set_policy(queue, &policy, now);
+}
+
+static void assert_booked(uint64_t id, int64_t in_us, const char *place)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    struct sched_explanation x = why(id);
+    assert_int_equal(x.why, WHY_RESERVED);
+    assert_int_equal(x.expected_boot_us, now.boot_us + in_us);
+    place_add_text(&t, x.expected_place);
+    assert_string_equal(t.buf, place);
+}
+
+/* A 4g runs for an hour more, a 3g for two. */
+static void half_of_each(void)
+{
+    a100s(1);
+    inv.cards[0].mode = MODE_SLICES;
+    submit(1, "nlp", ask_slices("4g.40gb", 1), CLOCK_HOUR);
+    submit(2, "nlp", ask_slices("3g.40gb", 1), 2 * CLOCK_HOUR);
+    cycle();
+    assert_starts(1, 2);
+}
+
+static void the_first_that_wait_each_have_a_time_and_a_place(void **state)
+{
+    (void)state;
+    half_of_each();
+    submit(3, "nlp", ask_slices("7g.80gb", 1), CLOCK_HOUR);
+    submit(4, "nlp", ask_slices("3g.40gb", 1), CLOCK_HOUR);
+    submit(5, "nlp", ask_slices("4g.40gb", 1), CLOCK_HOUR + CLOCK_MINUTE);
+    cycle();
+    assert_int_equal(start_count, 0);
+    assert_booked(3, 2 * CLOCK_HOUR, "gpu0/7g.80gb@0");
+    assert_booked(4, CLOCK_HOUR, "gpu0/3g.40gb@0"); /* fits before it */
+    assert_booked(5, 3 * CLOCK_HOUR, "gpu0/4g.40gb@0");
+}
+
+static void no_more_have_one_than_the_policy_says(void **state)
+{
+    (void)state;
+    reserve_for(2);
+    half_of_each();
+    for (uint64_t id = 3; id <= 6; id++)
+        submit(id, "nlp", ask_slices("7g.80gb", 1), CLOCK_HOUR);
+    cycle();
+    assert_booked(3, 2 * CLOCK_HOUR, "gpu0/7g.80gb@0");
+    assert_booked(4, 3 * CLOCK_HOUR, "gpu0/7g.80gb@0");
+    assert_int_equal(why(5).why, WHY_NO_ROOM);
+}
+
+/* It would be in nobody's way: the place that is kept is another part of the card. */
+static void what_is_not_kept_of_a_card_is_used_for_as_long_as_one_likes(void **state)
+{
+    (void)state;
+    half_of_each();
+    submit(3, "nlp", ask_slices("4g.40gb", 1), CLOCK_HOUR);
+    cycle();
+    assert_booked(3, CLOCK_HOUR, "gpu0/4g.40gb@0");
+    end(2);
+    submit(4, "nlp", ask_slices("3g.40gb", 1), 0);
+    cycle();
+    assert_starts(4);
+    assert_booked(3, CLOCK_HOUR, "gpu0/4g.40gb@0");
+}
+
+static void who_ends_early_brings_starts_nearer(void **state)
+{
+    (void)state;
+    half_of_each();
+    submit(3, "nlp", ask_slices("7g.80gb", 1), CLOCK_HOUR);
+    submit(4, "nlp", ask_slices("7g.80gb", 1), CLOCK_HOUR);
+    cycle();
+    pass(CLOCK_MINUTE);
+    end(2);
+    cycle();
+    assert_booked(3, 59 * CLOCK_MINUTE, "gpu0/7g.80gb@0");
+    assert_booked(4, 119 * CLOCK_MINUTE, "gpu0/7g.80gb@0");
+}
+
+static void who_stays_past_his_limit_pushes_only_those_back_whom_it_concerns(void **state)
+{
+    (void)state;
+    half_of_each();
+    submit(3, "nlp", ask_slices("4g.40gb", 1), CLOCK_HOUR);
+    submit(4, "nlp", ask_slices("4g.40gb", 1), CLOCK_HOUR);
+    submit(5, "nlp", ask_slices("3g.40gb", 1), CLOCK_HOUR);
+    cycle();
+    assert_booked(5, 2 * CLOCK_HOUR, "gpu0/3g.40gb@4");
+    pass(CLOCK_HOUR + CLOCK_MINUTE);
+    cycle();
+    assert_int_equal(start_count, 0);
+    assert_booked(3, 0, "gpu0/4g.40gb@0");
+    assert_booked(4, CLOCK_HOUR, "gpu0/4g.40gb@0");
+    assert_booked(5, 59 * CLOCK_MINUTE, "gpu0/3g.40gb@4");
+}
+
+static void close_card(uint32_t ordinal, int64_t in_us, int64_t for_us)
+{
+    struct sched_closed c = { .ordinal = ordinal,
+                              .from_us = now.boot_us + in_us,
+                              .until_us = now.boot_us + in_us + for_us };
+    sched_set_closed(queue, &c, 1);
+}
+
+static void who_would_reach_into_maintenance_does_not_start_there(void **state)
+{
+    (void)state;
+    a100s(1);
+    close_card(0, CLOCK_HOUR, CLOCK_HOUR);
+    submit(1, "nlp", ask_cards(1), CLOCK_HOUR + CLOCK_MINUTE);
+    submit(2, "nlp", ask_cards(1), 0);
+    cycle();
+    assert_int_equal(start_count, 0);
+    assert_booked(1, 2 * CLOCK_HOUR, "gpu0");
+    submit(3, "nlp", ask_cards(1), CLOCK_HOUR);
+    cycle();
+    assert_starts(3);
+    pass(CLOCK_HOUR);
+    end(3);
+    cycle();
+    assert_int_equal(start_count, 0);
+    pass(CLOCK_HOUR);
+    cycle();
+    assert_starts(1);
+}
+
+static void why_tells_of_maintenance_and_what_would_go_before_it(void **state)
+{
+    (void)state;
+    reserve_for(0);
+    a100s(1);
+    close_card(0, CLOCK_HOUR, CLOCK_HOUR);
+    submit(1, "nlp", ask_cards(1), 0);
+    cycle();
+    struct sched_explanation x = why(1);
+    assert_int_equal(x.why, WHY_CLOSED);
+    assert_int_equal(x.short_limit_us, CLOCK_HOUR);
+    assert_non_null(strstr(x.text, "gpu0 would do, but maintenance begins there at "));
+    assert_non_null(
+        strstr(x.text, ", and this has no time limit; with a time limit of at most 1h"));
+}
+
 static void why_says_who_is_in_the_way_and_what_would_help(void **state)
 {
     (void)state;
+    reserve_for(1);
     block_two_cards();
     submit(3, "vision", ask_cards(1), 2 * CLOCK_HOUR);
     submit(4, "nlp", ask_cards(2), 0);
@@ -606,6 +755,13 @@ int main(void)
         STORY(an_auto_card_turns_only_after_its_hold),
         STORY(backfill_leaves_room_for_the_hold_of_a_mode_change),
         STORY(a_reservation_is_held_to_its_own_cards),
+        STORY(the_first_that_wait_each_have_a_time_and_a_place),
+        STORY(no_more_have_one_than_the_policy_says),
+        STORY(what_is_not_kept_of_a_card_is_used_for_as_long_as_one_likes),
+        STORY(who_ends_early_brings_starts_nearer),
+        STORY(who_stays_past_his_limit_pushes_only_those_back_whom_it_concerns),
+        STORY(who_would_reach_into_maintenance_does_not_start_there),
+        STORY(why_tells_of_maintenance_and_what_would_go_before_it),
         STORY(why_says_who_is_in_the_way_and_what_would_help),
         STORY(a_job_behind_ten_thousand_blocked_ones_starts),
         STORY(blocked_jobs_of_many_never_use_up_the_search),

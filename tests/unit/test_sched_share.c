@@ -410,6 +410,23 @@ static void a_limit_holds_for_all_below_and_blocks_nobody_else(void **state)
     assert_starts(3);
 }
 
+/* By the time the first have started, nobody could run beside them. */
+static void no_more_are_reserved_than_a_limit_lets_run(void **state)
+{
+    (void)state;
+    struct limits l = LIMITS_NONE;
+    l.running = 2;
+    limit_account("lab", NULL, NULL, &l);
+    submit(1, "guests", CAROL, ask_cards(4));
+    cycle();
+    for (uint64_t id = 2; id <= 4; id++)
+        submit(id, "lab", ALICE, ask_cards(4));
+    cycle();
+    assert_int_equal(why(2).why, WHY_RESERVED);
+    assert_int_equal(why(3).why, WHY_RESERVED);
+    assert_int_equal(why(4).why, WHY_NO_ROOM);
+}
+
 static void who_comes_up_to_a_limit_loses_the_reservation(void **state)
 {
     (void)state;
@@ -604,6 +621,7 @@ int main(void)
         SHARE_TEST(size_may_count_for_or_against),
         SHARE_TEST(least_attained_service_goes_first_by_thresholds),
         SHARE_TEST(a_limit_holds_for_all_below_and_blocks_nobody_else),
+        SHARE_TEST(no_more_are_reserved_than_a_limit_lets_run),
         SHARE_TEST(who_comes_up_to_a_limit_loses_the_reservation),
         SHARE_TEST(every_kind_of_limit_is_waited_for),
         SHARE_TEST(users_and_classes_have_limits_of_their_own),
