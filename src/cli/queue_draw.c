@@ -104,6 +104,8 @@ static void add_where_or_why(struct text *t, const struct job_view *v, int64_t n
     if (v->expected_start_wall_us) {
         text_add(t, "starts about ");
         when_add(t, v->expected_start_wall_us, now_wall_us);
+        if (v->expected_place)
+            text_addf(t, " on %s", v->expected_place);
     }
     if (v->reason)
         text_addf(t, "%s%s", t->len ? ": " : "", reason_alone(v));
@@ -273,6 +275,7 @@ static void rows_times(struct table *t, const struct job_view *v, int64_t now_wa
     row_time(t, "deadline", v->deadline_wall_us, now_wall_us);
     row_time(t, "submitted", v->submit_wall_us, now_wall_us);
     row_time(t, "expected", v->expected_start_wall_us, now_wall_us);
+    row(t, "expected on", v->expected_place);
     row_time(t, "started", v->start_wall_us, now_wall_us);
     row_time(t, "ended", v->end_wall_us, now_wall_us);
     if (v->attempt > 1) {

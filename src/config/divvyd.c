@@ -53,6 +53,7 @@ void divvyd_config_init(struct divvyd_config *c)
         .retention_us = 30 * CLOCK_DAY,
         .usage_retention_us = 400 * CLOCK_DAY,
         .half_life_us = 7 * CLOCK_DAY,
+        .reservations = 8,
         .restore_time_us = 2 * CLOCK_MINUTE,
         .maintenance = { .command = text_dup("systemctl") },
     };
@@ -260,6 +261,7 @@ static const struct field config_fields[] = {
     { "retention", field_duration, AT(retention_us) },
     { "usage_retention", field_duration, AT(usage_retention_us) },
     { "half_life", field_duration, AT(half_life_us) },
+    { "reservations", field_u32, AT(reservations), .max = CONFIG_RESERVATIONS_MAX },
     { "restore_time", field_duration, AT(restore_time_us) },
     { "maintenance", field_map, AT(maintenance), .sub = maintenance_fields },
     { "accounts", shares_read_accounts, 0 },
@@ -282,6 +284,10 @@ static int check_times(const struct yaml_node *root, const struct divvyd_config 
                               "default_time is longer than max_time");
     if (c->half_life_us <= 0)
         return yaml_node_fail(yaml_node_get(root, "half_life"), e, "half_life must be above 0");
+    if (!c->reservations)
+        return yaml_node_fail(yaml_node_get(root, "reservations"), e,
+                              "reservations must be 1 or more: with none, whoever asks for much "
+                              "would wait for ever");
     if (c->prolog_time_us <= 0 || c->prolog_time_us > CLOCK_DAY)
         return yaml_node_fail(yaml_node_get(root, "prolog_time"), e,
                               "prolog_time must be above 0 and at most 1d");

@@ -62,6 +62,8 @@ struct config_idle {
     struct field_words exempt; /* classes that are left alone */
 };
 
+#define CONFIG_RESERVATIONS_MAX 64
+
 /* A part of all cards, kept for jobs that are attached or short; divvy.yaml's keep. */
 struct config_keep {
     uint32_t part_ppm; /* 0: none */
@@ -123,6 +125,7 @@ struct divvyd_config {
     int64_t driver_timeout_us; /* a driver call past this marks its card unresponsive; 30 s */
     int64_t retention_us;      /* ended jobs are kept so long; 30 days */
     int64_t half_life_us;      /* of used shares; 7 days */
+    uint32_t reservations;     /* so many that wait have a start that nobody may delay; 8 */
     struct config_maintenance maintenance;
     int64_t restore_time_us;    /* a card waits so long for its layout to be restored; 2 min */
     int64_t usage_retention_us; /* history and usage are kept so long; 400 days */

@@ -51,23 +51,27 @@ static void op_set_card(void *ctx, struct api_request *req, const struct api_cal
 
 /* ---- jobs ---- */
 
-static const char *waits_for(struct daemon *d, const struct job *j, int64_t *ret_expected_wall_us,
-                             size_t slot)
+static const char *waits_for(struct daemon *d, const struct job *j, struct job_view *v)
 {
     struct sched_explanation x;
     struct now now = clock_now();
     auto_free char *blocked = waits_words(j);
     if (blocked)
-        return answers_keep(d, slot, blocked);
+        return answers_keep(d, 0, blocked);
     if (j->reason && j->reason[0] && !d->snapshot_came)
         return j->reason;
     sched_explain(d->sched, &d->inventory, j->id, now, &x);
     int64_t at = x.expected_boot_us ? x.expected_boot_us : 0;
     if (at && at != INT64_MAX)
-        *ret_expected_wall_us = now.wall_us + (at > now.boot_us ? at - now.boot_us : 0);
+        v->expected_start_wall_us = now.wall_us + (at > now.boot_us ? at - now.boot_us : 0);
+    if (x.expected_place) {
+        AUTO(text) struct text place = TEXT_INIT;
+        place_add_text(&place, x.expected_place);
+        v->expected_place = answers_keep(d, 8, place.buf);
+    }
     if (x.why == WHY_HELD && j->reason && j->reason[0])
         return j->reason;
-    return x.text[0] ? answers_keep(d, slot, x.text) : NULL;
+    return x.text[0] ? answers_keep(d, 0, x.text) : NULL;
 }
 
 static int64_t start_wall(const struct attempt *a)
@@ -124,7 +128,7 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
     if (idle)
         v->reason = answers_keep(d, 7, idle);
     if (j->state == JOB_PENDING && explain)
-        v->reason = waits_for(d, j, &v->expected_start_wall_us, 0);
+        v->reason = waits_for(d, j, v);
 }
 
 static void view_row(const struct job_row *row, struct job_view *v)

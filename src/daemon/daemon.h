@@ -309,7 +309,7 @@ struct daemon {
     /* What an answer borrowed until the next turn. */
     struct job_spec view_spec;
     struct place view_place;
-    char *view_words[8];
+    char *view_words[9];
 };
 
 /* ---- turn.c ---- */

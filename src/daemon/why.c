@@ -174,6 +174,19 @@ static void why_sooner(const struct sched_explanation *x, struct why_view *v)
     strv_add(&v->sooner, t.buf);
 }
 
+static void why_start(const struct sched_explanation *x, struct now now, struct why_view *v)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    if (!x->expected_boot_us || !x->expected_place)
+        return;
+    int64_t in_us = x->expected_boot_us > now.boot_us ? x->expected_boot_us - now.boot_us : 0;
+    text_add(&t, "in ");
+    text_add_duration(&t, in_us);
+    text_add(&t, " at the latest, if those who hold it keep to their limits, on ");
+    place_add_text(&t, x->expected_place);
+    why_view_add(v, "start", "%s", t.buf);
+}
+
 void why_pending(struct daemon *d, const struct job *j, struct why_view *v)
 {
     struct sched_explanation x;
@@ -188,6 +201,7 @@ void why_pending(struct daemon *d, const struct job *j, struct why_view *v)
                                                    : "waits for its turn");
     v->summary = answers_keep(d, 5, summary);
     why_view_add(v, "asks", "%s", asks.buf);
+    why_start(&x, now, v);
     why_order(&x, v);
     why_ahead(d, j, &x, v);
     if (j->reason && j->reason[0])

@@ -163,6 +163,7 @@ json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom)
     put_time(j, "start_wall_us", v->start_wall_us);
     put_time(j, "end_wall_us", v->end_wall_us);
     put_time(j, "expected_start_wall_us", v->expected_start_wall_us);
+    json_put_text(j, "expected_place", v->expected_place);
     put_order(j, v);
     bool ended = v->exit.kind != EXIT_NONE;
     json_put(j, "exit", ended ? exit_to_json(&v->exit) : json_null());
@@ -246,6 +247,7 @@ static void read_view_words(struct fields *f, struct job_view *v)
     v->start_wall_us = read_time(f, "start_wall_us");
     v->end_wall_us = read_time(f, "end_wall_us");
     v->expected_start_wall_us = read_time(f, "expected_start_wall_us");
+    v->expected_place = fields_text(f, "expected_place", FIELD_OPTIONAL, TEXT_FIELD_MAX);
     v->attached = fields_bool(f, "attached", false);
     v->mem_bytes = fields_u64(f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     v->cpu_milli = (uint32_t)fields_u64(f, "cpu_milli", FIELD_OPTIONAL, 0, UINT32_MAX, 0);

@@ -50,6 +50,7 @@ struct job_view {
     uint32_t array_tasks; /* above 1: so many that wait alike, of which this is the first */
     const char *indices;  /* theirs, as in model/array.h; NULL with one */
     int64_t expected_start_wall_us; /* 0: not known, or it did start */
+    const char *expected_place;     /* "gpu0/3g.40gb@4"; NULL: not known, or it did start */
     struct job_exit exit;           /* kind EXIT_NONE while it has not ended */
     bool attached;                  /* a `divvy run` */
     uint64_t mem_bytes; /* limits of each task: as asked for, or what holds by its share; 0: none */

@@ -7,6 +7,7 @@ struct sched_policy policy_of(const struct divvyd_config *c)
     struct sched_policy p = SCHED_POLICY_DEFAULT;
     p.half_life_us = c->half_life_us;
     p.mode_hold_us = c->mode_hold_us;
+    p.reservations = c->reservations;
     p.order = (struct sched_order){ .share = c->order.share,
                                     .age = c->order.age,
                                     .size = c->order.size,

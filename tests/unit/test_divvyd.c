@@ -144,6 +144,11 @@ static void bad_values_are_refused_at_their_place(void **state)
         "with .json");
     refused("driver_root: sim/root\n",
             "divvy.yaml:1:14: driver_root: 'sim/root' must be an absolute path, beginning with /");
+    refused("reservations: 0\n",
+            "divvy.yaml:1:15: reservations must be 1 or more: with none, whoever asks for much "
+            "would wait for ever");
+    refused("reservations: 65\n",
+            "divvy.yaml:1:15: reservations: 65 is out of range, 0 to 64 works");
     refused("mode_hold: soon\n", "divvy.yaml:1:12: mode_hold: 'soon' is not a time; write it like "
                                  "90s, 45m, 2h30m or 1:30:00");
     refused("default_time: 3h\nmax_time: 2h\n",

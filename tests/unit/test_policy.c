@@ -34,10 +34,12 @@ static void times_weights_and_thresholds_are_taken(void **state)
 {
     (void)state;
     struct divvyd_config c;
-    read_config("half_life: 1d\nlas: [2h]\norder: {share: 3, age: 0.5, size: -1, age_max: 2d}\n",
+    read_config("half_life: 1d\nreservations: 3\nlas: [2h]\norder: {share: 3, age: 0.5, size: -1, "
+                "age_max: 2d}\n",
                 &c);
     struct sched_policy p = policy_of(&c);
     divvyd_config_done(&c);
+    assert_int_equal(p.reservations, 3);
     assert_true(p.half_life_us == CLOCK_DAY && p.order.age_max_us == 2 * CLOCK_DAY);
     assert_true(p.order.share == 3 && p.order.age == 0.5 && p.order.size == -1);
     assert_true(p.las_count == 1 && p.las_us[0] == 2 * CLOCK_HOUR);
