@@ -160,6 +160,97 @@ static void all(const struct trace *t)
     run(t, "the same, half-life a day", &p);
 }
 
+/* ---- who waits --------------------------------------------------------------- */
+
+#define HOUR_US (3600 * INT64_C(1000000))
+
+struct change {
+    int64_t at_us;
+    int cards, waiting;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    return x->at_us < y->at_us ? -1 : x->at_us > y->at_us;
+}
+
+/* Cards that are idle while somebody waits, on the average. Without preemption. */
+static double idle_cards(const struct trace *t, const struct replay_result *res)
+{
+    struct change *list = mem_new((3 * t->count + 1) * sizeof *list);
+    size_t n = 0;
+    double idle = 0, time = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        int cards = (int)t->jobs[i].request.count;
+        int64_t at = res->jobs[i].start_us;
+        if (at < 0)
+            continue;
+        list[n++] = (struct change){ t->jobs[i].submit_us, 0, 1 };
+        list[n++] = (struct change){ at, cards, -1 };
+        list[n++] = (struct change){ at + t->jobs[i].run_us, -cards, 0 };
+    }
+    qsort(list, n, sizeof *list, by_time);
+    int used = 0, waiting = 0;
+    for (size_t i = 0; i + 1 < n; i++) {
+        used += list[i].cards;
+        waiting += list[i].waiting;
+        double lasts = (double)(list[i + 1].at_us - list[i].at_us);
+        idle += waiting > 0 ? lasts * (CARDS - used) : 0;
+        time += waiting > 0 ? lasts : 0;
+    }
+    free(list);
+    return time > 0 ? idle / time : 0;
+}
+
+static double mean_wait_s(const struct trace *t, const struct replay_result *res, uint32_t least,
+                          uint32_t most, bool longer)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        uint32_t cards = t->jobs[i].request.count;
+        if (cards < least || cards > most || res->jobs[i].start_us < 0 ||
+            (t->jobs[i].run_us > HOUR_US) != longer)
+            continue;
+        sum += (double)(res->jobs[i].start_us - t->jobs[i].submit_us) / 1e6;
+        n++;
+    }
+    return n ? sum / (double)n : 0;
+}
+
+/* Where backfill differs from skipping: docs/queueing.md. */
+static void who_waits(const struct trace *t, const char *name, const struct replay_policy *policy)
+{
+    struct bulk bulk = { .cards = CARDS, .free = CARDS };
+    struct inventory inv = { .bulk = &bulk };
+    AUTO(replay_result) struct replay_result res = REPLAY_RESULT_INIT;
+    replay_run(t, &inv, policy, &res);
+    printf("%-44s %5.1f cards idle; waits: 1 card %.0f and longer %.0f, above 8 %.0f and longer "
+           "%.0f\n",
+           name, idle_cards(t, &res), mean_wait_s(t, &res, 1, 1, false),
+           mean_wait_s(t, &res, 1, 1, true), mean_wait_s(t, &res, 9, CARDS, false),
+           mean_wait_s(t, &res, 9, CARDS, true));
+}
+
+static void waits(struct trace *t)
+{
+    struct replay_policy p = plain();
+    p.sched.order.share = 0;
+    p.inside = SCHED_FIFO;
+    p.pooled = true;
+    who_waits(t, "what does not fit is skipped", &p);
+    p.sched.strict = true;
+    who_waits(t, "strictly", &p);
+    p.sched.strict = false;
+    p.sched.reservations = 1;
+    for (int most = 1; most <= 4; most += 3) {
+        trace_guess_limits(t, most, 1);
+        who_waits(t, most == 1 ? "1 reservation, limits x 1" : "1 reservation, limits x 1 to 4",
+                  &p);
+    }
+}
+
 /* People guess limits on the safe side; what nobody stops has to wait for somebody's end. */
 static void backfill(struct trace *t)
 {
@@ -200,6 +291,7 @@ int main(int argc, char **argv)
            "Jain", "busy", "preempt");
     oracle(&t);
     all(&t);
+    waits(&t);
     backfill(&t);
     return 0;
 }
