@@ -19,6 +19,7 @@
  *     layout_reboots.c cards whose new MIG mode waits for a reboot
  *     layout_journal.c what a command without a daemon left
  *     maintenance.c cards that an administrator has for a while
+ *     windows.c   maintenance that is planned
  *     keeps.c     layouts that cards keep, over reboots and driver reloads
  *     attempts.c  job folders, supervisors, exits
  *     idle.c      whether what was handed out is used
@@ -285,6 +286,7 @@ struct daemon {
     size_t active_count, active_alloc;
     struct layouts *layouts;
     struct maintenance *maintenance;
+    struct windows *windows;      /* maintenance that is planned */
     struct cut *cutting;          /* whose step is with `act` now, or about to be sent */
     bool send_step;               /* after the commit: hand it over */
     bool release_asked, released; /* of `watch`, for the step that is about to be sent */

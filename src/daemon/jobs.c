@@ -1,5 +1,6 @@
 /* Live jobs, and the only place where they change state. */
 #include "daemon/daemon.h"
+#include "daemon/windows.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -388,6 +389,7 @@ void jobs_schedule(struct daemon *d)
     if (d->inventory_stale)
         cards_rebuild(d);
     d->schedule = false;
+    windows_close(d, now);
     sched_cycle(d->sched, now);
     for (bool going = true; going;) {
         struct sched_decision s;

@@ -18,6 +18,7 @@
 #include "daemon/hooks.h"
 #include "daemon/layouts.h"
 #include "daemon/maintenance.h"
+#include "daemon/windows.h"
 #include "daemon/units.h"
 
 const char *argp_program_version = "divvyd " DIVVY_VERSION;
@@ -465,6 +466,8 @@ static int daemon_open(struct daemon *d, const struct arguments *a, struct err *
         r = layouts_load(d, e);
     if (r == 0)
         r = maintenance_load(d, e);
+    if (r == 0)
+        r = windows_load(d, e);
     KILLPOINT(LOADED);
     if (r == 0)
         r = children_start(d, e);
@@ -482,6 +485,7 @@ static void daemon_close(struct daemon *d)
 {
     children_close(&d->children);
     cdi_done(d);
+    windows_done(d);
     maintenance_done(d);
     layouts_done(d);
     if (d->sched)

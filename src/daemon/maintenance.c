@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/layouts.h"
+#include "daemon/windows.h"
 #include "model/address.h"
 
 #define META "maintenance"
@@ -543,6 +544,7 @@ json_t *maintenance_op_show(void *ctx)
                                                      : json_array();
     json_put(j, "holders", there);
     json_put(j, "out", maintenance_out_json(d));
+    json_put(j, "planned", windows_to_json(d));
     return j;
 }
 
@@ -600,6 +602,22 @@ static int end(struct daemon *d, struct err *e)
     return 0;
 }
 
+static int change(struct daemon *d, const char *who, const struct maintenance_order *o,
+                  struct err *e)
+{
+    switch (o->action) {
+    case MAINTENANCE_BEGIN:
+        return begin(d, who, o, e);
+    case MAINTENANCE_PLAN:
+        return windows_plan(d, who, o, e);
+    case MAINTENANCE_CANCEL:
+        return windows_cancel(d, o->id, e);
+    case MAINTENANCE_END:
+        break;
+    }
+    return end(d, e);
+}
+
 void maintenance_op_change(void *ctx, struct api_request *req, const struct api_caller *who,
                            const struct maintenance_order *o)
 {
@@ -609,7 +627,7 @@ void maintenance_op_change(void *ctx, struct api_request *req, const struct api_
                 ? 0
                 : err_set(&e, -ENOSPC, "nothing can be changed at the moment: %s", d->stalled_why);
     if (r == 0)
-        r = o->begin ? begin(d, user_name(d, who->uid), o, &e) : end(d, &e);
+        r = change(d, user_name(d, who->uid), o, &e);
     struct owed owed = { .request = req, .kind = r < 0 ? OWED_ERROR : OWED_JSON, .err = e };
     if (r == 0)
         owed.json = maintenance_op_show(d);

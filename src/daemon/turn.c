@@ -13,6 +13,7 @@
 #include "daemon/hooks.h"
 #include "daemon/layouts.h"
 #include "daemon/maintenance.h"
+#include "daemon/windows.h"
 #include "daemon/tells.h"
 
 #define ROUNDS_MAX 64
@@ -123,11 +124,12 @@ static void start_over(struct daemon *d, const struct err *why)
     d->cutting = NULL;
     stall(d, why);
     maintenance_done(d);
+    windows_done(d);
     layouts_done(d);
     jobs_done(d);
     cards_done(d);
     if (cards_load(d, &e) < 0 || jobs_load(d, &e) < 0 || layouts_load(d, &e) < 0 ||
-        maintenance_load(d, &e) < 0) {
+        maintenance_load(d, &e) < 0 || windows_load(d, &e) < 0) {
         log_line(LOG_ERROR, "the store cannot be read either; ending: %s", e.text);
         (void)sd_event_exit(d->event, EXIT_FAILURE); /* the loop is ours */
         return;
@@ -155,6 +157,7 @@ static bool round_done(struct daemon *d)
         maintenance_turn(d);
         layouts_turn(d);
         waits_clock(d);
+        windows_clock(d);
         waits_turn(d);
     }
     if (!stalled && d->schedule)
@@ -208,7 +211,9 @@ static void set_timers(struct daemon *d)
         wake = now.boot_us + CLOCK_SECOND / 5;
     set_timer(d->wake_timer, wake);
     set_timer(d->commit_timer, store_is_open(d->store) ? d->commit_boot_us : INT64_MAX);
-    set_timer(d->moment_timer, d->stalled_until_us > now.boot_us ? INT64_MAX : d->moment_wall_us);
+    int64_t window = windows_next_us(d);
+    int64_t moment = window < d->moment_wall_us ? window : d->moment_wall_us;
+    set_timer(d->moment_timer, d->stalled_until_us > now.boot_us ? INT64_MAX : moment);
     if (d->look_soon)
         set_timer(d->look_timer, now.boot_us + CLOCK_SECOND / 10);
     d->look_soon = false;

@@ -152,25 +152,6 @@ static size_t booked_cards(const struct inventory *inv, const struct booking *b,
     return n;
 }
 
-static void explain_reserved(struct sched *s, const struct inventory *inv, const struct entry *e,
-                             struct now now, struct sched_explanation *x)
-{
-    const struct reservation *res = &s->reservation;
-    size_t at = booking_of(s, e);
-    x->why = WHY_RESERVED;
-    if (at == SIZE_MAX) {
-        tell_wait(s, inv, e, res->cards, res->count, now, x);
-        return;
-    }
-    const struct booking *b = &s->bookings.list[at];
-    auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
-    size_t n = booked_cards(inv, b, cards);
-    x->expected_boot_us = b->from_us;
-    x->earliest_boot_us = b->from_us;
-    x->expected_place = &b->place;
-    tell_wait(s, inv, e, cards, n, now, x);
-}
-
 static void explain_no_room(struct sched *s, const struct inventory *inv, const struct entry *e,
                             struct now now, struct sched_explanation *x)
 {
@@ -248,12 +229,11 @@ static void explain_draining(struct sched *s, const struct inventory *inv, const
 }
 
 /* It would be there still when an administrator has the card. */
-static void explain_closed(struct sched *s, const struct inventory *inv, const struct entry *e,
-                           size_t level, const struct sched_closed *c, struct now now,
-                           struct sched_explanation *x)
+static void tell_closed(struct sched *s, const struct inventory *inv, const struct entry *e,
+                        size_t level, const struct sched_closed *c, struct now now,
+                        struct sched_explanation *x)
 {
     AUTO(text) struct text t = TEXT_INIT;
-    x->why = WHY_CLOSED;
     x->short_limit_us = longest_us(s, inv, e, level, now);
     text_addf(&t, "gpu%u would do, but maintenance ", c->ordinal);
     text_add(&t, c->from_us > now.boot_us ? "begins there at " : "goes on there until ");
@@ -264,19 +244,62 @@ static void explain_closed(struct sched *s, const struct inventory *inv, const s
     say(x, &t);
 }
 
-/* The first that a start now would run into; NULL: none. */
-static const struct sched_closed *closed_in_the_way(const struct sched *s, const struct entry *e,
-                                                    struct now now)
+/* The first on that place that a start now would run into; NULL: none. */
+static const struct sched_closed *closed_on(const struct sched *s, const struct place *p,
+                                            int64_t until_us, struct now now)
 {
     const struct sched_closed *first = NULL;
-    int64_t end = e->limit_us < INT64_MAX - now.boot_us ? now.boot_us + e->limit_us : INT64_MAX;
     for (size_t i = 0; i < s->bookings.closed_count; i++) {
         const struct sched_closed *c = &s->bookings.closed[i];
-        if (c->from_us < end && now.boot_us < c->until_us &&
+        bool meets = false;
+        for (size_t k = 0; k < p->count; k++)
+            meets = meets || p->items[k].ordinal == c->ordinal;
+        if (meets && c->from_us < until_us && now.boot_us < c->until_us &&
             (!first || c->from_us < first->from_us))
             first = c;
     }
     return first;
+}
+
+/* Maintenance on the place that it would have now; NULL: it has none, or nothing is planned. */
+static const struct sched_closed *closed_in_the_way(struct sched *s, const struct inventory *inv,
+                                                    const struct entry *e, struct now now)
+{
+    struct place place = { .items = NULL };
+    struct plan plan = { .steps = NULL };
+    struct place_rules rules = reserve_rules(s, false);
+    int64_t end = e->limit_us < INT64_MAX - now.boot_us ? now.boot_us + e->limit_us : INT64_MAX;
+    if (inv->bulk || !s->bookings.closed_count ||
+        place_request(inv, &e->shape->question->request, &rules, now, &place, &plan, NULL) !=
+            PLACE_NOW)
+        return NULL;
+    const struct sched_closed *c = closed_on(s, &place, end, now);
+    place_done(&place);
+    plan_done(&plan);
+    return c;
+}
+
+static void explain_reserved(struct sched *s, const struct inventory *inv, const struct entry *e,
+                             struct now now, struct sched_explanation *x)
+{
+    const struct reservation *res = &s->reservation;
+    size_t at = booking_of(s, e);
+    x->why = WHY_RESERVED;
+    if (at == SIZE_MAX) {
+        tell_wait(s, inv, e, res->cards, res->count, now, x);
+        return;
+    }
+    const struct booking *b = &s->bookings.list[at];
+    auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
+    size_t n = booked_cards(inv, b, cards);
+    x->expected_boot_us = b->from_us;
+    x->earliest_boot_us = b->from_us;
+    x->expected_place = &b->place;
+    const struct sched_closed *closed = closed_in_the_way(s, inv, e, now);
+    if (closed)
+        tell_closed(s, inv, e, booking_level(s, inv, e->limit_us, now), closed, now, x);
+    else
+        tell_wait(s, inv, e, cards, n, now, x);
 }
 
 static void explain_next(const struct entry *e, struct sched_explanation *x)
@@ -310,7 +333,7 @@ static void explain_pending(struct sched *s, const struct inventory *inv, const 
 {
     struct err err = ERR_INIT;
     size_t level = booking_level(s, inv, e->limit_us, now);
-    const struct sched_closed *closed = closed_in_the_way(s, e, now);
+    const struct sched_closed *closed = closed_in_the_way(s, inv, e, now);
     if (ask(s, inv, e, level, true, now, NULL) == PLACE_NOW) {
         explain_next(e, x);
         return;
@@ -319,7 +342,8 @@ static void explain_pending(struct sched *s, const struct inventory *inv, const 
     if (verdict == PLACE_NOW && (s->bookings.count || s->reservation.entry) && !closed) {
         explain_draining(s, inv, e, level, now, x);
     } else if (verdict == PLACE_NOW && closed) {
-        explain_closed(s, inv, e, level, closed, now, x);
+        x->why = WHY_CLOSED;
+        tell_closed(s, inv, e, level, closed, now, x);
     } else if (verdict == PLACE_NEVER) {
         x->why = WHY_NEVER;
         (void)snprintf(x->text, sizeof x->text, "%s", err.text); /* cut when too long */

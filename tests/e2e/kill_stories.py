@@ -288,6 +288,16 @@ def maintenance(w):
     w.job("after", "--slice", "3g.40gb", body=f"exec {PROBE} --seconds 0")
 
 
+@story(passes=2)
+def planned_maintenance(w):
+    """Planned, kept through it, and taken back: a long job waits for that, a short one does not."""
+    yield
+    w.plan_maintenance(True)
+    w.job("short", "--gpus", "1", "--time", "1m")
+    w.job("late", "--gpus", "1", "--time", "3h")
+    w.plan_maintenance(False)
+
+
 CLASSES = kill_world.CONFIG + """\
 qos:
   urgent: {priority: 10, preempts: [spare, patient]}

@@ -369,6 +369,20 @@ class World:
             return False
         self.until(there, f"maintenance is {phase}", every=0.1)
 
+    def plan_maintenance(self, wanted):
+        """Has a window planned from in an hour on, or none, as often as it takes."""
+        def there():
+            try:
+                status, now = self.ask("GET", "/v1/maintenance")
+            except OSError:
+                return False
+            if status != 200 or bool(now["planned"]) == wanted:
+                return status == 200
+            words = ["plan", "now+1h", "now+4h"] if wanted else ["cancel", str(now["planned"][0]["id"])]
+            self.divvy.run("maintenance", *words, check=False)
+            return False
+        self.until(there, "maintenance is planned" if wanted else "no maintenance is planned", every=0.1)
+
     def places(self):
         """What the driver has: (start, units) of GPU instances, by card."""
         return [(card["ordinal"], gi["start"], gi["profile"])

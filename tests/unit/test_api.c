@@ -106,7 +106,7 @@ static void on_change_maintenance(void *ctx, struct api_request *req, const stru
 {
     (void)ctx, (void)who;
     json_t *j = json_object();
-    json_put_u64(j, "begins", o->begin ? o->count : 99);
+    json_put_u64(j, "begins", o->action == MAINTENANCE_BEGIN ? o->count : 99);
     api_answer_json(req, j);
 }
 

@@ -22,13 +22,30 @@ static void it_begins_for_some_cards_or_all(void **state)
     struct maintenance_order o;
     struct err e = ERR_INIT;
     assert_int_equal(read_order("{\"action\":\"begin\",\"gpus\":[3,0]}", &o, &e), 0);
-    assert_true(o.begin);
+    assert_int_equal(o.action, MAINTENANCE_BEGIN);
     assert_int_equal(o.count, 2);
     assert_int_equal(o.gpus[0], 3);
     assert_int_equal(read_order("{\"action\":\"begin\"}", &o, &e), 0);
     assert_int_equal(o.count, 0);
     assert_int_equal(read_order("{\"action\":\"end\"}", &o, &e), 0);
-    assert_false(o.begin);
+    assert_int_equal(o.action, MAINTENANCE_END);
+}
+
+static void it_is_planned_and_a_plan_is_cancelled(void **state)
+{
+    (void)state;
+    struct maintenance_order o;
+    struct err e = ERR_INIT;
+    assert_int_equal(read_order("{\"action\":\"plan\",\"from_wall_us\":5,\"until_wall_us\":9,"
+                                "\"gpus\":[1],\"reason\":\"new riser\"}",
+                                &o, &e),
+                     0);
+    assert_int_equal(o.action, MAINTENANCE_PLAN);
+    assert_true(o.from_wall_us == 5 && o.until_wall_us == 9 && o.gpus[0] == 1);
+    assert_string_equal(o.reason, "new riser");
+    assert_int_equal(read_order("{\"action\":\"cancel\",\"id\":7}", &o, &e), 0);
+    assert_int_equal(o.action, MAINTENANCE_CANCEL);
+    assert_int_equal(o.id, 7);
 }
 
 static void what_it_cannot_be_is_refused(void **state)
@@ -39,7 +56,13 @@ static void what_it_cannot_be_is_refused(void **state)
                                          "{\"action\":\"begin\",\"gpus\":[-1]}",
                                          "{\"action\":\"begin\",\"gpus\":[1,1]}",
                                          "{\"action\":\"begin\",\"gpus\":[\"a\"]}",
-                                         "{\"action\":\"end\",\"gpus\":[1]}" };
+                                         "{\"action\":\"end\",\"gpus\":[1]}",
+                                         "{\"action\":\"cancel\"}",
+                                         "{\"action\":\"end\",\"id\":1}",
+                                         "{\"action\":\"begin\",\"reason\":\"x\"}",
+                                         "{\"action\":\"plan\",\"from_wall_us\":5}",
+                                         "{\"action\":\"plan\",\"from_wall_us\":5,"
+                                         "\"until_wall_us\":5}" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct maintenance_order o;
         struct err e = ERR_INIT;
@@ -52,6 +75,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_begins_for_some_cards_or_all),
+        cmocka_unit_test(it_is_planned_and_a_plan_is_cancelled),
         cmocka_unit_test(what_it_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -624,6 +624,26 @@ static void who_would_reach_into_maintenance_does_not_start_there(void **state)
     assert_starts(1);
 }
 
+static void after_maintenance_of_all_cards_each_takes_one(void **state)
+{
+    (void)state;
+    a100s(2);
+    struct sched_closed both[2];
+    for (uint32_t i = 0; i < 2; i++)
+        both[i] = (struct sched_closed){ .ordinal = i,
+                                         .from_us = now.boot_us + CLOCK_HOUR,
+                                         .until_us = now.boot_us + 3 * CLOCK_HOUR };
+    submit(1, "nlp", ask_cards(1), 2 * CLOCK_HOUR);
+    cycle();
+    sched_set_closed(queue, both, 2);
+    submit(2, "nlp", ask_cards(1), 0);
+    cycle();
+    submit(3, "nlp", ask_cards(1), 90 * CLOCK_MINUTE);
+    cycle();
+    assert_booked(2, 3 * CLOCK_HOUR, "gpu0");
+    assert_booked(3, 3 * CLOCK_HOUR, "gpu1");
+}
+
 static void why_tells_of_maintenance_and_what_would_go_before_it(void **state)
 {
     (void)state;
@@ -761,6 +781,7 @@ int main(void)
         STORY(who_ends_early_brings_starts_nearer),
         STORY(who_stays_past_his_limit_pushes_only_those_back_whom_it_concerns),
         STORY(who_would_reach_into_maintenance_does_not_start_there),
+        STORY(after_maintenance_of_all_cards_each_takes_one),
         STORY(why_tells_of_maintenance_and_what_would_go_before_it),
         STORY(why_says_who_is_in_the_way_and_what_would_help),
         STORY(a_job_behind_ten_thousand_blocked_ones_starts),
