@@ -227,7 +227,8 @@ int hooks_child_main(const char *what)
     auto_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     struct pollfd p = { .fd = fd, .events = POLLIN };
     bool late = poll(&p, 1, (int)(limit_us / 1000)) == 0;
-    (void)kill(-pid, SIGKILL); /* it, when it is late, and what it left behind */
+    (void)kill(pid, SIGKILL);  /* when it is late, maybe before it has a group */
+    (void)kill(-pid, SIGKILL); /* and what it left behind */
     (void)waitpid(pid, &status, 0);
     tell_outcome(program, status, late);
     return EXIT_SUCCESS;

@@ -151,7 +151,9 @@ int hook_run(const struct hook *h, const struct jobdir_spec *spec, struct err *e
     if (pid < 0)
         return err_sys(e, "cannot start the %s", h->name);
     r = wait_for(h, pid, clock_now().boot_us + spec->hook_limit_us, &status);
-    (void)kill(-pid, SIGKILL); /* and what it left behind */
+    if (r < 0)
+        (void)kill(pid, SIGKILL); /* maybe before it has a group */
+    (void)kill(-pid, SIGKILL);    /* and what it left behind */
     if (r < 0)
         (void)waitpid(pid, &status, 0);
     return judge(h, r, status, said, e);
