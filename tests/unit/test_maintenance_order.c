@@ -51,6 +51,7 @@ static void it_is_planned_and_a_plan_is_cancelled(void **state)
 static void what_it_cannot_be_is_refused(void **state)
 {
     (void)state;
+    static const char backwards[] = "{\"action\":\"plan\",\"from_wall_us\":5,\"until_wall_us\":5}";
     static const char *const wrong[] = { "{}",
                                          "{\"action\":\"pause\"}",
                                          "{\"action\":\"begin\",\"gpus\":[-1]}",
@@ -61,8 +62,7 @@ static void what_it_cannot_be_is_refused(void **state)
                                          "{\"action\":\"end\",\"id\":1}",
                                          "{\"action\":\"begin\",\"reason\":\"x\"}",
                                          "{\"action\":\"plan\",\"from_wall_us\":5}",
-                                         "{\"action\":\"plan\",\"from_wall_us\":5,"
-                                         "\"until_wall_us\":5}" };
+                                         backwards };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct maintenance_order o;
         struct err e = ERR_INIT;
