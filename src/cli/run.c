@@ -146,14 +146,18 @@ static void tell_exit(uint64_t id, const struct job_exit *x)
         verb_note("#%" PRIu64 ": %s", id, x->text);
 }
 
-/* A supervisor that died before the job ran is followed by another, on the same socket. */
-static bool starts_again(struct client *c, uint64_t id)
+/*
+ * A supervisor that died before the job ran is followed by another, on the same socket. It counts
+ * as running once that one has begun, which may be before we look, and it waits for us there.
+ */
+static bool starts_again(struct client *c, const struct job_view *was)
 {
     struct job_view v = { .id = 0 };
-    int r = client_wait(c, id, CLIENT_UNTIL_ENDED, RETRY_US, &v, NULL);
-    bool starting = r == 0 && v.state == JOB_STARTING;
+    int r = client_wait(c, was->id, CLIENT_UNTIL_ENDED, RETRY_US, &v, NULL);
+    bool again =
+        r == 0 && v.attempt == was->attempt && (v.state == JOB_STARTING || v.state == JOB_RUNNING);
     job_view_done(&v);
-    return starting;
+    return again;
 }
 
 static int attach(const struct session *s, struct client *c, const struct job_view *v, bool pty)
@@ -162,16 +166,18 @@ static int attach(const struct session *s, struct client *c, const struct job_vi
     auto_close int sock = -1;
     struct err e = ERR_INIT;
     struct job_exit end = { .kind = EXIT_NONE };
+    int64_t wait_us = SOCKET_US;
     int r;
     do {
         auto_close int tried = take_fd(sock);
         (void)tried; /* closed here */
-        r = attach_open(path, SOCKET_US, &sock, &e);
+        r = attach_open(path, wait_us, &sock, &e);
+        wait_us = RETRY_US; /* from now on the end is looked for, too */
         if (r == 0) {
             handle_signals(SIG_DFL); /* the relay takes them from here */
             r = attach_relay(sock, pty, &end, &e);
         }
-    } while ((r == -EPIPE || r == -ENOENT) && starts_again(c, v->id));
+    } while ((r == -EPIPE || r == -ENOENT) && starts_again(c, v));
     if (r == 0) {
         tell_exit(v->id, &end);
         return job_exit_status(&end);

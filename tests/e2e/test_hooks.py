@@ -1,9 +1,11 @@
 """Prolog and epilog: what the administrator runs around every attempt."""
 import os
+import signal
+import subprocess
 
 import pytest
 
-from harness import until
+from harness import PATIENCE, PROGRAMS, until
 
 
 @pytest.fixture
@@ -92,6 +94,20 @@ def test_a_cancel_during_the_prolog_is_no_failure(hooks, box):
     divvy.run("cancel", job)
     assert divvy.wait(job)["state"] == "cancelled"
     assert quarantined(divvy) == []
+
+
+def test_divvy_run_finds_the_supervisor_that_follows_one_killed_in_the_prolog(hooks, box):
+    """The second one has begun before the client looks again: to divvyd the job runs by then."""
+    begun = box.folder / "begun"
+    divvy = hooks(prolog=f"[ -e {begun} ] || {{ echo $PPID $$ > {begun}; exec sleep 1000; }}")
+    client = subprocess.Popen([PROGRAMS / "divvy", "run", "--slice", "1g.10gb", "--", "sh", "-c",
+                               "echo hello; exit 5"], env=divvy.env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, text=True)
+    until(lambda: begun.exists() and begun.read_text().endswith("\n"), "the prolog runs")
+    for pid in begun.read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
+    said, _ = client.communicate(timeout=PATIENCE)
+    assert (said, client.returncode) == ("hello\n", 5)
 
 
 @pytest.mark.root
