@@ -137,9 +137,9 @@ static int show(const struct session *s, json_t *j)
     if (s->json)
         return verb_print_json(j);
     maintenance_add_state(&t, j);
+    add_planned(&t, j);
     if (!t.len)
         text_add(&t, "No maintenance.\n");
-    add_planned(&t, j);
     return verb_print(&t);
 }
 
