@@ -18,7 +18,7 @@
 
 #define SAID_BYTES_MAX (256 << 10)
 
-static _Noreturn void child(const struct client_call *c, int said)
+void client_become(char *const *words, char *const *env, int said)
 {
     sigset_t none;
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -31,8 +31,8 @@ static _Noreturn void child(const struct client_call *c, int said)
     if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(said, 1) < 0 || dup2(said, 2) < 0)
         _exit(126);
     (void)syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC); /* all are so already */
-    (void)execve(c->words[0], c->words, c->env);
-    (void)dprintf(2, "cannot run %s: %s", c->words[0], strerror(errno));
+    (void)execve(words[0], words, env);
+    (void)dprintf(2, "cannot run %s: %s", words[0], strerror(errno));
     _exit(126);
 }
 
@@ -69,7 +69,7 @@ int client_run(struct client_call *c, char **ret_said, struct err *e)
         return err_sys(e, "cannot make a file for what %s says", c->words[0]);
     pid_t pid = fork();
     if (pid == 0)
-        child(c, said);
+        client_become(c->words, c->env, said);
     if (pid < 0)
         return err_sys(e, "cannot start %s", c->words[0]);
     bool ended = wait_until(pid, clock_now().boot_us + c->limit_us);

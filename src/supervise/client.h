@@ -30,4 +30,12 @@ struct client_call {
  */
 int client_run(struct client_call *c, char **ret_said, struct err *e);
 
+/*
+ * For a new child whose parent watches in its own way: becomes words[0], in a
+ * session of its own, with no signal blocked or ignored, nothing to read, and
+ * both outputs in `said`. It dies with its parent. One that cannot be run says
+ * so there and exits with 126.
+ */
+_Noreturn void client_become(char *const *words, char *const *env, int said);
+
 #endif

@@ -1,13 +1,10 @@
 #include "supervise/hook.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/secure.h"
+#include "supervise/client.h"
 
 #define LOOK_MS 100 /* between two looks for a stop */
 #define SAID_BYTES 2048
@@ -62,25 +60,6 @@ static char **environment(const struct hook *h, const struct jobdir_spec *s)
     put_joined(&env, s, "NVIDIA_VISIBLE_DEVICES");
     put_joined(&env, s, "DIVVY_SLICES");
     return env;
-}
-
-static _Noreturn void child(const struct hook *h, char **env, int said)
-{
-    sigset_t none;
-    char *const argv[] = { (char *)(uintptr_t)h->program, NULL };
-    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* another supervisor begins anew */
-    (void)setsid();                                  /* a new child leads no group: cannot fail */
-    for (int sig = 1; sig < NSIG; sig++)
-        (void)signal(sig, SIG_DFL); /* KILL and STOP say no, rightly */
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(said, 1) < 0 || dup2(said, 2) < 0)
-        _exit(126);
-    (void)syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC); /* all are so already */
-    (void)execve(h->program, argv, env);
-    (void)dprintf(2, "cannot run it: %s", strerror(errno));
-    _exit(126);
 }
 
 /* Its last line, for the one sentence that people will read. */
@@ -143,10 +122,11 @@ int hook_run(const struct hook *h, const struct jobdir_spec *spec, struct err *e
     if (said < 0)
         return err_sys(e, "cannot make a file for what the %s says", h->name);
     char **env = environment(h, spec);
+    char *const words[] = { (char *)(uintptr_t)h->program, NULL };
     int status = 0;
     pid_t pid = fork();
     if (pid == 0)
-        child(h, env, said);
+        client_become(words, env, said);
     strv_free(env);
     if (pid < 0)
         return err_sys(e, "cannot start the %s", h->name);
