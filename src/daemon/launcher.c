@@ -16,8 +16,7 @@
 
 extern char **environ;
 
-/* It must outlive this process: a session of its own, nothing inherited but `in`, or nothing. */
-static int spawn(char *const argv[], int in, struct err *e)
+int launcher_spawn(char *const argv[], int in, int out, struct err *e)
 {
     pid_t pid;
     posix_spawnattr_t attr;
@@ -36,7 +35,10 @@ static int spawn(char *const argv[], int in, struct err *e)
     else
         (void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     /* Standard error is ours until it has a log of its own: one that cannot run is heard. */
-    (void)posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    if (out >= 0)
+        (void)posix_spawn_file_actions_adddup2(&files, out, 1);
+    else
+        (void)posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     int r = posix_spawn(&pid, argv[0], &files, &attr, argv, environ);
     (void)posix_spawn_file_actions_destroy(&files);
     (void)posix_spawnattr_destroy(&attr);
@@ -75,7 +77,7 @@ static int open_launcher(struct daemon *d, struct err *e)
         return err_sys(e, "cannot make a socket pair");
     auto_close int theirs = ends[1];
     l->fd = ends[0];
-    int r = spawn(argv, theirs, e);
+    int r = launcher_spawn(argv, theirs, -1, e);
     if (r == 0 && (r = sd_event_add_io(d->event, &l->io, l->fd, EPOLLIN, on_end, d)) < 0)
         err_set(e, r, "cannot watch the launcher: %s", strerror(-r));
     if (r < 0)
@@ -96,7 +98,7 @@ static int ask(struct daemon *d, const char *folder, struct err *e)
 int launcher_start(struct daemon *d, const char *folder, struct err *e)
 {
     char *const argv[] = { d->paths.supervisor, (char *)folder, NULL };
-    return ask(d, folder, NULL) == 0 ? 0 : spawn(argv, -1, e);
+    return ask(d, folder, NULL) == 0 ? 0 : launcher_spawn(argv, -1, -1, e);
 }
 
 void launcher_close(struct launcher *l)

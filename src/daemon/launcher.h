@@ -24,6 +24,12 @@ struct launcher {
 
 /* A supervisor for the folder. It outlives this process, and is a session of its own. */
 int launcher_start(struct daemon *d, const char *folder, struct err *e);
+/*
+ * Starts argv[0] as what may outlive this process: a session of its own, no signal
+ * blocked or ignored, `in` and `out` as its first two descriptors (-1: /dev/null).
+ * The kernel reaps it: how it ended must be learned otherwise.
+ */
+int launcher_spawn(char *const argv[], int in, int out, struct err *e);
 /* The launcher ends by itself; what it started does not. */
 void launcher_close(struct launcher *l);
 
