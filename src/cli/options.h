@@ -1,16 +1,15 @@
 /*
  * options.h - what can be said about a job, on the command line and in a
- * script's #DIVVY lines, and the job that comes of it.
+ * script's #DIVVY lines.
  *
  * One table tells every option once; argp, scripts and the refusals use it.
  * Words are kept as they were typed, with where they stood, until both sources
  * are known: the command line wins, and what it asks for as GPU replaces
- * whatever GPU the script asks for.
+ * whatever GPU the script asks for. What they mean is read by cli/spec.h.
  *
  *     AUTO(job_options) struct job_options cmd = JOB_OPTIONS_INIT, script = …;
  *     job_option_words("train.sh", words, lines, n, &script, e);   // #DIVVY lines
  *     job_options_merge(&cmd, &script);
- *     job_options_spec(&cmd, &where, &spec, e);
  *
  * Pure: reads no clock, file or environment.
  */
@@ -18,8 +17,10 @@
 #define DIVVY_CLI_OPTIONS_H
 
 #include <argp.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-#include "model/job.h"
+#include "base/err.h"
 
 enum job_option {
     OPT_GPUS = 0,
@@ -95,26 +96,5 @@ int job_option_words(const char *file, char *const *words, const unsigned *lines
 
 /* Fills what `o` leaves open from `below`. */
 void job_options_merge(struct job_options *o, const struct job_options *below);
-
-/* Where and with what a job is submitted. All borrowed. */
-struct submit_place {
-    const char *cwd;          /* absolute */
-    char *const *environ_;    /* of the caller */
-    char *const *command;     /* NULL-terminated */
-    const char *script;       /* text, or NULL */
-    bool attached;            /* divvy run: no output file */
-    int64_t now_wall_us;      /* for --begin and --deadline */
-    const char *user;         /* for %u in the names of files; NULL: %u stays */
-    const char *account_hint; /* DIVVY_ACCOUNT of the caller; NULL: the daemon knows */
-};
-
-/*
- * The job. `ret` is job_spec_done's. *ret_left_out (owned, NULL when empty)
- * names variables of the environment that are no UTF-8 and were left out.
- * -EINVAL, -ERANGE, -E2BIG with the option's name, and file and line for
- * what stood in a script.
- */
-int job_options_spec(const struct job_options *o, const struct submit_place *where,
-                     struct job_spec *ret, char **ret_left_out, struct err *e);
 
 #endif

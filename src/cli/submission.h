@@ -4,7 +4,7 @@
 #ifndef DIVVY_CLI_SUBMISSION_H
 #define DIVVY_CLI_SUBMISSION_H
 
-#include "cli/options.h"
+#include "cli/spec.h"
 #include "cli/verb.h"
 
 struct submission {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/options.h"
+#include "cli/spec.h"
 #include "fuzz.h"
 
 #define WORDS_MAX 64
