@@ -42,6 +42,7 @@
  *     actions.c   what is asked of jobs that are there
  *     answers.c   what the API is told
  *     why.c       why a job waits, term by term
+ *     why_cards.c and who has the cards meanwhile
  *
  * All of it runs in one thread. Nothing here blocks but the commit.
  */
@@ -590,5 +591,9 @@ void submit_op_many(void *ctx, struct api_request *req, const struct api_caller 
 /* ---- why.c ---- */
 /* Of a job that waits; fills `v`, which has its id. */
 void why_pending(struct daemon *d, const struct job *j, struct why_view *v);
+
+/* ---- why_cards.c ---- */
+/* A term for each card: who has it, since when and until when. */
+void why_cards(const struct daemon *d, struct now now, struct why_view *v);
 
 #endif
