@@ -58,6 +58,7 @@ void attempt_free(struct job *j)
     docker_forget(a);
     apply_done(&a->cut.apply);
     place_done(&a->place);
+    free(a->task_pids);
     free(a->cpus);
     free(a->isolation_why);
     free(a);
@@ -332,6 +333,13 @@ static void take_limits(struct attempt *a, const struct jobdir_started *s)
     a->cpus = s->tasks[0].cpus[0] ? text_dup(s->tasks[0].cpus) : NULL;
 }
 
+static void take_pids(struct attempt *a, const struct jobdir_started *s)
+{
+    a->task_pids = mem_new(s->task_count * sizeof *a->task_pids);
+    for (size_t i = 0; i < s->task_count; i++)
+        a->task_pids[a->task_pid_count++] = s->tasks[i].process.pid;
+}
+
 static void take_started(struct job *j, int dir)
 {
     struct err e = ERR_INIT;
@@ -348,6 +356,7 @@ static void take_started(struct job *j, int dir)
     if (s.isolation_reason[0])
         a->isolation_why = text_dup(s.isolation_reason);
     take_limits(a, &s);
+    take_pids(a, &s);
     struct now at = { .boot_us = a->started_boot_us, .wall_us = s.wall_us };
     if (j->state == JOB_STARTING && turn_note(d) &&
         store_attempt_started(d->store, j->id, a->number, at, &e) < 0)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/layouts.h"
@@ -442,6 +443,7 @@ static void hold_by_job(struct hold *h, const struct job *j, uint32_t task)
     *h = (struct hold){ .kind = HOLD_JOB, .job_id = j->id, .attempt = a->number, .task = task };
     (void)snprintf(h->user, sizeof h->user, "%s", j->user); /* a longer name is cut */
     (void)snprintf(h->name, sizeof h->name, "%s", j->name); /* fits */
+    h->pid = task < a->task_pid_count ? a->task_pids[task] : 0;
     h->since_boot_us = a->started_boot_us ? a->started_boot_us : a->placed_boot_us;
     if (j->limit_us)
         h->until_boot_us = h->since_boot_us + j->limit_us;
@@ -469,12 +471,20 @@ static void hold_placed(struct inventory_card *c, const struct placed *item, con
         hold_by_job(&c->hold, j, item->task);
 }
 
+/* /proc counts from the boot as CLOCK_BOOTTIME does; 0: not known. */
+static int64_t ticks_us(uint64_t ticks)
+{
+    uint64_t a_second = (uint64_t)sysconf(_SC_CLK_TCK);
+    return (int64_t)(ticks / a_second * CLOCK_SECOND + ticks % a_second * CLOCK_SECOND / a_second);
+}
+
 static void hold_foreign(struct hold *h, const struct gpu_process *p)
 {
     if (h->kind != HOLD_NONE)
         return;
     h->kind = HOLD_FOREIGN;
     h->pid = p->pid;
+    h->since_boot_us = ticks_us(p->start_ticks);
     memcpy(h->name, p->name, sizeof p->name);
     (void)snprintf(h->user, sizeof h->user, "%d",
                    (int)p->uid); /* a name is looked up for people only */

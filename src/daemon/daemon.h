@@ -167,6 +167,8 @@ struct attempt {
     struct job_exit exit;           /* kind EXIT_NONE until it is known */
     int64_t exit_seen_boot_us;      /* the slices are free after a snapshot younger than this */
     pid_t supervisor;               /* 0: not known */
+    pid_t *task_pids;               /* first process of each task; owned */
+    size_t task_pid_count;          /* 0: it has not started */
     char isolation[16];             /* "" until it started */
     int enforced;                   /* enum job_enforced: limits that hold for every task */
     uint64_t mem_bytes;             /* and how much that is of the first; 0: none, or not held */
@@ -447,6 +449,8 @@ void waits_turn(struct daemon *d);
 void waits_clock(struct daemon *d);
 /* The time limit of an attempt that starts now: its own, or what its deadline leaves. */
 int64_t waits_limit(const struct job *j, int64_t limit_us, int64_t now_wall_us);
+/* "16:40", with the day where that is another one. */
+void waits_add_moment(struct text *t, int64_t wall_us, int64_t now_wall_us);
 /* Why it is not in line; NULL: it is. The caller frees. */
 char *waits_words(const struct job *j);
 /* Can this be waited for at all? */
@@ -593,7 +597,7 @@ void submit_op_many(void *ctx, struct api_request *req, const struct api_caller 
 void why_pending(struct daemon *d, const struct job *j, struct why_view *v);
 
 /* ---- why_cards.c ---- */
-/* A term for each card: who has it, since when and until when. */
-void why_cards(const struct daemon *d, struct now now, struct why_view *v);
+/* A term for each card: who has it, until when, since when, as which process. */
+void why_cards(struct daemon *d, struct now now, struct why_view *v);
 
 #endif

@@ -348,7 +348,7 @@ void waits_turn(struct daemon *d)
 
 /* ---- time ---- */
 
-static void add_moment(struct text *t, int64_t wall_us, int64_t now_wall_us)
+void waits_add_moment(struct text *t, int64_t wall_us, int64_t now_wall_us)
 {
     time_t at = (time_t)(wall_us / CLOCK_SECOND);
     time_t today = (time_t)(now_wall_us / CLOCK_SECOND);
@@ -371,7 +371,7 @@ static void look_at_clock(struct job *j, int64_t now_wall_us)
     }
     AUTO(text) struct text why = TEXT_INIT;
     text_add(&why, "it could not end by its deadline any more (");
-    add_moment(&why, j->deadline_wall_us, now_wall_us);
+    waits_add_moment(&why, j->deadline_wall_us, now_wall_us);
     text_add(&why, ")");
     drop(j, why.buf);
 }
@@ -445,7 +445,7 @@ char *waits_words(const struct job *j)
         add_depend(&t, j->waits);
     else if (j->begin_wall_us > now.wall_us) {
         text_add(&t, "begins at ");
-        add_moment(&t, j->begin_wall_us, now.wall_us);
+        waits_add_moment(&t, j->begin_wall_us, now.wall_us);
     } else if (lacks_slot(j))
         text_addf(&t, "at most %u tasks of its array run at a time", j->waits->array.running_max);
     return text_take(&t);
@@ -459,7 +459,7 @@ static int check_deadline(const struct job_spec *s, struct now now, struct err *
     int64_t begin = s->begin_wall_us > now.wall_us ? s->begin_wall_us : now.wall_us;
     if (!s->deadline_wall_us || s->limit_us < s->deadline_wall_us - begin)
         return 0;
-    add_moment(&at, s->deadline_wall_us, now.wall_us);
+    waits_add_moment(&at, s->deadline_wall_us, now.wall_us);
     if (s->deadline_wall_us <= begin)
         return err_set(e, -EINVAL, "the deadline %s has passed before the job may begin", at.buf);
     return err_set(e, -EINVAL,

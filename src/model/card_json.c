@@ -499,8 +499,10 @@ static json_t *hold_to_json(const struct hold *h)
     json_put_text(j, "kind", hold_words[h->kind]);
     json_put_text(j, "name", h->name);
     json_put_text(j, "user", h->user[0] ? h->user : NULL);
+    json_put(j, "pid", h->pid ? json_integer(h->pid) : json_null());
     if (h->kind != HOLD_JOB) {
-        json_put_i64(j, "pid", h->pid);
+        json_put(j, "since_boot_us",
+                 h->since_boot_us ? json_integer(h->since_boot_us) : json_null());
         return j;
     }
     json_put_u64(j, "job", h->job_id);

@@ -35,9 +35,9 @@ struct hold {
     uint32_t attempt, task;
     char user[33];
     char name[JOB_NAME_MAX + 1];
-    int64_t since_boot_us;
+    int64_t since_boot_us; /* HOLD_FOREIGN: when it was started; 0: not known */
     int64_t until_boot_us; /* its time limit; 0: no limit */
-    pid_t pid;             /* HOLD_FOREIGN, HOLD_UNKNOWN: one of them */
+    pid_t pid; /* HOLD_JOB: its task's first process, 0: none yet. Else one that is there */
 };
 
 struct inventory_slice {

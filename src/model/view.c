@@ -446,6 +446,7 @@ json_t *why_view_to_json(const struct why_view *v)
     }
     json_put(j, "terms", terms);
     json_put(j, "sooner", json_strv(v->sooner));
+    json_put(j, "holders", v->holders ? json_incref(v->holders) : json_array());
     return j;
 }
 
@@ -494,6 +495,7 @@ void why_view_done(struct why_view *v)
         free((void *)v->terms[i].text);
     }
     free(v->terms);
+    json_decref(v->holders);
     if (v->json) {
         free(v->sooner);
         json_decref(v->json);

@@ -150,8 +150,9 @@ struct why_view {
     const char *summary; /* "#62 waits for 2 whole cards." */
     struct why_term *terms;
     size_t term_count, term_alloc;
-    char **sooner; /* what would start it sooner; NULL-terminated, or NULL */
-    json_t *json;  /* NULL: `what` and `text` are owned copies (made by why_view_add) */
+    char **sooner;   /* what would start it sooner; NULL-terminated, or NULL */
+    json_t *holders; /* who has the cards, each with all its pids; owned; NULL: not told */
+    json_t *json;    /* NULL: `what` and `text` are owned copies (made by why_view_add) */
 };
 
 /* Appends copies. */

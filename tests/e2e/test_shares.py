@@ -222,7 +222,7 @@ def test_why_names_who_is_ahead_and_who_has_the_cards(start):
     names = ", ".join(f"#{job} ({ALICE}, j{i}, 1 whole card)" for i, job in enumerate(ahead[:3]))
     assert told["ahead"] == f"{names} and 2 more"
     assert told["kept for"].startswith(f"#{ahead[0]} ({ALICE}, j0, ")
-    assert told["gpu0"].startswith(f"#{first} ({BOB}, wide) has had it for ")
+    assert told["gpu0"].startswith("until ") and f": #{first} of {BOB} (wide), " in told["gpu0"]
     assert "ahead" not in terms(divvy, ahead[0])
 
 

@@ -377,8 +377,9 @@ static void hold_random(struct hold *h, struct dice *d)
         return;
     dice_text(d, h->user, sizeof h->user);
     dice_text(d, h->name, sizeof h->name);
+    h->pid = (pid_t)dice_below(d, INT32_MAX);
     if (h->kind != HOLD_JOB) {
-        h->pid = (pid_t)dice_below(d, INT32_MAX);
+        h->since_boot_us = dice_bool(d) ? 0 : (int64_t)dice_below(d, INT64_MAX);
         return;
     }
     h->job_id = dice_below(d, INT64_MAX);

@@ -132,12 +132,15 @@ static void test_why_comes_back(void **state)
     struct why_view back;
     why_view_add(&v, "gpu1", "held by #%d", 58);
     strv_add(&v.sooner, "--slice 3g.40gb (now)");
+    v.holders = json_pack("[{s:s, s:i}]", "where", "gpu1", "job", 58);
     auto_json json_t *j = why_view_to_json(&v);
     why_view_done(&v);
     assert_int_equal(why_view_from_json(j, &back, NULL), 0);
     assert_int_equal(back.term_count, 1);
     assert_string_equal(back.terms[0].text, "held by #58");
     assert_string_equal(back.sooner[0], "--slice 3g.40gb (now)");
+    json_t *held = json_array_get(json_object_get(back.json, "holders"), 0);
+    assert_int_equal(json_integer_value(json_object_get(held, "job")), 58);
     why_view_done(&back);
 }
 
