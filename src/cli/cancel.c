@@ -2,11 +2,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/filter.h"
 #include "cli/ids.h"
 
 struct cancel_call {
     struct ids jobs;
-    struct job_filter filter;
+    struct filter filter;
     bool by_filter;
 };
 
@@ -16,9 +17,7 @@ static const char doc[] =
     "it.";
 
 static const struct argp_option options[] = {
-    { "mine", 'm', NULL, 0, "all your own", 1 },
-    { "user", 'u', "NAME", 0, "all of this user", 1 },
-    { "account", 'A', "NAME", 0, "all of this account", 1 },
+    FILTER_OPTIONS('m'),
     { "waiting", 'w', NULL, 0, "of those, only the ones that wait", 1 },
     { 0 },
 };
@@ -27,17 +26,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct cancel_call *c = state->input;
     c->by_filter = c->by_filter || key == 'm' || key == 'u' || key == 'A';
+    if (filter_parse(key, arg, &c->filter))
+        return 0;
     switch (key) {
-    case 'm':
-        c->filter.has_uid = true;
-        c->filter.uid = getuid();
-        return 0;
-    case 'u':
-        verb_take_name(c->filter.user, sizeof c->filter.user, arg);
-        return 0;
-    case 'A':
-        verb_take_name(c->filter.account, sizeof c->filter.account, arg);
-        return 0;
     case 'w':
         c->filter.states = 1u << JOB_PENDING;
         return 0;
@@ -58,9 +49,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static int find_jobs(const struct session *s, struct client *c, struct cancel_call *call)
 {
     struct job_list list = { .jobs = NULL };
+    struct job_filter filter;
     struct err e = ERR_INIT;
-    call->filter.fold = true;
-    if (client_jobs(c, &call->filter, &list, &e) < 0)
+    filter_of_jobs(&call->filter, &filter);
+    filter.fold = true;
+    if (client_jobs(c, &filter, &list, &e) < 0)
         return verb_fail(s, &e);
     for (size_t i = 0; i < list.count; i++) {
         ids_add(&call->jobs, list.jobs[i].id);

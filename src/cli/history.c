@@ -1,10 +1,9 @@
 #include <inttypes.h>
-#include <pwd.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/filter.h"
 #include "cli/period.h"
 #include "cli/table.h"
 #include "cli/verb.h"
@@ -12,7 +11,7 @@
 #define HOUR_US 3.6e9
 
 struct history_call {
-    struct history_filter filter;
+    struct filter filter;
     struct period period;
     bool csv;
 };
@@ -23,42 +22,21 @@ static const char doc[] =
     "divvy.yaml(5).";
 
 static const struct argp_option options[] = {
-    { "mine", 'M', NULL, 0, "only your own", 1 },
-    { "user", 'u', "NAME", 0, "only this user's", 1 },
-    { "account", 'A', "NAME", 0, "only this account's", 1 },
+    FILTER_OPTIONS('M'),
     PERIOD_OPTIONS,
     { "csv", 'c', NULL, 0, "comma-separated, with a line of names", 1 },
     { 0 },
 };
 
-static void take_own_name(struct history_call *c)
-{
-    const struct passwd *p = getpwuid(getuid());
-    auto_free char *number = text_fmt("%u", (unsigned)getuid());
-    verb_take_name(c->filter.user, sizeof c->filter.user, p ? p->pw_name : number);
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct history_call *c = state->input;
-    if (period_parse(key, arg, &c->period))
+    if (period_parse(key, arg, &c->period) || filter_parse(key, arg, &c->filter))
         return 0;
-    switch (key) {
-    case 'M':
-        take_own_name(c);
-        return 0;
-    case 'u':
-        verb_take_name(c->filter.user, sizeof c->filter.user, arg);
-        return 0;
-    case 'A':
-        verb_take_name(c->filter.account, sizeof c->filter.account, arg);
-        return 0;
-    case 'c':
-        c->csv = true;
-        return 0;
-    default:
+    if (key != 'c')
         return ARGP_ERR_UNKNOWN;
-    }
+    c->csv = true;
+    return 0;
 }
 
 /* ---- one attempt ---- */
@@ -204,6 +182,7 @@ int verb_history(struct session *s, int argc, char **argv)
 {
     struct history_call call = { .csv = false };
     struct verb_words words = { .options = options, .parser = parse, .doc = doc };
+    struct history_filter filter;
     struct err e = ERR_INIT;
     int status = STATUS_OK;
     auto_json json_t *list = NULL;
@@ -214,15 +193,16 @@ int verb_history(struct session *s, int argc, char **argv)
     bool days = call.period.by_month || call.period.by_day;
     if (!period_settle(&call.period, 19700101, 99991231))
         return verb_usage(s, "--to is before --from");
-    call.filter.from_wall_us =
+    filter_of_history(s, &call.filter, &filter);
+    filter.from_wall_us =
         days ? day_begin(call.period.from_day) : clock_now().wall_us - 7 * CLOCK_DAY;
-    call.filter.to_wall_us = days ? day_begin(call.period.to_day) : INT64_MAX;
+    filter.to_wall_us = days ? day_begin(call.period.to_day) : INT64_MAX;
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (!c)
         return status;
-    if (client_history(c, &call.filter, &list, &e) < 0)
+    if (client_history(c, &filter, &list, &e) < 0)
         return verb_fail(s, &e);
     if (!json_array_size(list))
-        status = verb_check_names(s, c, call.filter.user, call.filter.account);
+        status = verb_check_names(s, c, filter.user, filter.account);
     return status == STATUS_OK ? print(s, list, call.csv) : status;
 }

@@ -1,10 +1,9 @@
 #include <string.h>
-#include <strings.h>
 
+#include "cli/filter.h"
 #include "cli/queue_draw.h"
 #include "cli/queue_sums.h"
 #include "cli/verb.h"
-#include "config/nearest.h"
 
 #define KEY_ENDED 0x1201
 #define KEY_BY 0x1202
@@ -12,8 +11,8 @@
 enum queue_by { BY_JOB = 0, BY_ACCOUNT, BY_USER };
 
 struct queue_call {
-    struct job_filter filter;
-    uint32_t group, named; /* states by --all or --ended, and by --state; 0: not given */
+    struct filter filter;
+    uint32_t group; /* states by --all or --ended; 0: not given */
     enum queue_by by;
 };
 
@@ -24,46 +23,13 @@ static const char doc[] =
 
 static const struct argp_option options[] = {
     { NULL, 0, NULL, 0, "Which jobs (all that have not ended):", 1 },
-    { "mine", 'm', NULL, 0, "only your own", 1 },
-    { "me", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 1 },
-    { "user", 'u', "NAME", 0, "only this user's", 1 },
-    { "account", 'A', "NAME", 0, "only this account's", 1 },
-    { "state", 't', "STATE,...", 0, "only in these states", 1 },
+    FILTER_OPTIONS('m'),
+    FILTER_STATES,
     { "all", 'a', NULL, 0, "those that have ended as well", 1 },
     { "ended", KEY_ENDED, NULL, 0, "only those that have ended", 1 },
     { "by", KEY_BY, "account|user", 0, "added up, a line for each account or user", 2 },
     { 0 },
 };
-
-static uint32_t state_bit(const char *word)
-{
-    enum job_state state;
-    if (strcasecmp(word, "waiting") == 0)
-        return 1u << JOB_PENDING;
-    return job_state_parse(word, &state) < 0 ? 0 : 1u << state;
-}
-
-static void unknown_state(const char *word)
-{
-    const char *names[JOB_STATES];
-    for (int i = 0; i < JOB_STATES; i++)
-        names[i] = job_state_word((enum job_state)i);
-    const char *near = nearest_name(word, names, JOB_STATES);
-    if (near)
-        verb_refuse("'%.32s' is no state; did you mean %s?", word, near);
-    verb_refuse("'%.32s' is no state; 'divvy queue --help' lists them", word);
-}
-
-static void add_states(struct queue_call *c, const char *arg)
-{
-    auto_free char *words = text_dup(arg);
-    char *save = NULL;
-    for (char *w = strtok_r(words, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
-        if (!state_bit(w))
-            unknown_state(w);
-        c->named |= state_bit(w);
-    }
-}
 
 static enum queue_by parse_by(const char *arg)
 {
@@ -77,20 +43,9 @@ static enum queue_by parse_by(const char *arg)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct queue_call *c = state->input;
+    if (filter_parse(key, arg, &c->filter))
+        return 0;
     switch (key) {
-    case 'm':
-        c->filter.has_uid = true;
-        c->filter.uid = getuid();
-        return 0;
-    case 'u':
-        verb_take_name(c->filter.user, sizeof c->filter.user, arg);
-        return 0;
-    case 'A':
-        verb_take_name(c->filter.account, sizeof c->filter.account, arg);
-        return 0;
-    case 't':
-        add_states(c, arg);
-        return 0;
     case 'a':
         c->group = (1u << JOB_STATES) - 1;
         return 0;
@@ -146,24 +101,26 @@ static int print_jobs(struct session *s, const struct job_list *list)
 
 int verb_queue(struct session *s, int argc, char **argv)
 {
-    struct queue_call call = { .filter = { .after = 0 } };
+    struct queue_call call = { .by = BY_JOB };
+    struct job_filter filter;
     struct job_list list = { .jobs = NULL };
     struct err e = ERR_INIT;
     int status = STATUS_OK;
     struct verb_words words = { .options = options, .parser = parse, .doc = doc };
     verb_parse(s, &words, argc, argv, &call);
-    call.filter.states =
-        call.named && call.group ? call.named & call.group : call.named | call.group;
-    if (call.named && !call.filter.states)
+    uint32_t named = call.filter.states;
+    filter_of_jobs(&call.filter, &filter);
+    filter.states = named && call.group ? named & call.group : named | call.group;
+    if (named && !filter.states)
         return verb_usage(s, "--ended leaves no job in a state that --state names");
-    call.filter.fold = !s->json || call.by;
+    filter.fold = !s->json || call.by;
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
     if (!c)
         return status;
-    if (client_jobs(c, &call.filter, &list, &e) < 0)
+    if (client_jobs(c, &filter, &list, &e) < 0)
         return verb_fail(s, &e);
     if (!list.count)
-        status = verb_check_names(s, c, call.filter.user, call.filter.account);
+        status = verb_check_names(s, c, filter.user, filter.account);
     if (status == STATUS_OK)
         status = call.by ? print_sums(s, &list, call.by == BY_USER) : print_jobs(s, &list);
     job_list_done(&list);
