@@ -18,7 +18,8 @@ static const char doc[] =
 
 static const struct argp_option options[] = {
     FILTER_OPTIONS('m'),
-    { "waiting", 'w', NULL, 0, "of those, only the ones that wait", 1 },
+    FILTER_STATES,
+    { "waiting", 'w', NULL, 0, "only those that wait, as --state waiting", 1 },
     { 0 },
 };
 
@@ -30,7 +31,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     switch (key) {
     case 'w':
-        c->filter.states = 1u << JOB_PENDING;
+        c->filter.states |= 1u << JOB_PENDING;
         return 0;
     case ARGP_KEY_ARG:
         ids_take(&c->jobs, arg);
@@ -38,8 +39,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!c->jobs.count && !c->by_filter)
             verb_refuse("which job? divvy cancel 41, or --mine");
-        if (c->jobs.count && c->by_filter)
-            verb_refuse("either numbers of jobs, or --mine, --user and --account");
+        if (c->jobs.count && (c->by_filter || c->filter.states))
+            verb_refuse("either numbers of jobs, or --mine, --user, --account and --state");
+        if (c->filter.states & JOB_STATES_ENDED)
+            verb_refuse("--state names one in which a job has ended already");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -64,8 +67,9 @@ static int find_jobs(const struct session *s, struct client *c, struct cancel_ca
                                                 ? text_dup(list.jobs[i].indices)
                                                 : text_fmt("%u", list.jobs[i].array_index) };
     }
+    int status = list.count ? STATUS_OK : verb_check_names(s, c, filter.user, filter.account);
     job_list_done(&list);
-    return STATUS_OK;
+    return status;
 }
 
 /* What a filter found may have ended meanwhile: that is what was wanted. */

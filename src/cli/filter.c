@@ -10,10 +10,10 @@
 
 static int unknown_state(const char *word, struct err *e)
 {
-    const char *names[JOB_STATES];
+    const char *names[JOB_STATES + 1] = { [JOB_STATES] = "waiting" };
     for (int i = 0; i < JOB_STATES; i++)
         names[i] = job_state_word((enum job_state)i);
-    const char *near = nearest_name(word, names, JOB_STATES);
+    const char *near = nearest_name(word, names, JOB_STATES + 1);
     if (near)
         return err_set(e, -EINVAL, "'%.32s' is no state; did you mean %s?", word, near);
     return err_set(e, -EINVAL, "'%.32s' is no state; 'divvy queue --help' lists them", word);
@@ -39,7 +39,7 @@ int filter_add_states(const char *words, uint32_t *states, struct err *e)
     return 0;
 }
 
-bool filter_parse(int key, const char *arg, struct filter *f)
+static bool take_option(int key, const char *arg, struct filter *f)
 {
     struct err e = ERR_INIT;
     switch (key) {
@@ -62,7 +62,16 @@ bool filter_parse(int key, const char *arg, struct filter *f)
     }
 }
 
-static void take(char *ret, size_t size, const char *name)
+bool filter_parse(int key, const char *arg, struct filter *f)
+{
+    if (!take_option(key, arg, f))
+        return false;
+    if (f->mine && f->user[0])
+        verb_refuse("--mine and --user each say whose; leave one out");
+    return true;
+}
+
+static void copy_name(char *ret, size_t size, const char *name)
 {
     size_t len = strnlen(name, size - 1); /* no name that was parsed is longer */
     memcpy(ret, name, len);
@@ -74,8 +83,8 @@ void filter_of_jobs(const struct filter *f, struct job_filter *ret)
     *ret = (struct job_filter){ .has_uid = f->mine,
                                 .uid = f->mine ? getuid() : 0,
                                 .states = f->states };
-    take(ret->user, sizeof ret->user, f->user);
-    take(ret->account, sizeof ret->account, f->account);
+    copy_name(ret->user, sizeof ret->user, f->user);
+    copy_name(ret->account, sizeof ret->account, f->account);
 }
 
 void filter_of_history(const struct session *s, const struct filter *f, struct history_filter *ret)
@@ -83,6 +92,6 @@ void filter_of_history(const struct session *s, const struct filter *f, struct h
     auto_free char *number = text_fmt("%u", (unsigned)getuid());
     const char *own = s->caller_name ? s->caller_name() : NULL;
     *ret = (struct history_filter){ .after = 0 };
-    take(ret->user, sizeof ret->user, !f->mine ? f->user : own ? own : number);
-    take(ret->account, sizeof ret->account, f->account);
+    copy_name(ret->user, sizeof ret->user, !f->mine ? f->user : own ? own : number);
+    copy_name(ret->account, sizeof ret->account, f->account);
 }

@@ -31,7 +31,7 @@ struct filter {
     }
 /* clang-format on */
 
-/* True when the key was one of these. Ends with verb_refuse on a name or a state that cannot be. */
+/* True when the key was one of these. Ends with verb_refuse on what cannot be. */
 bool filter_parse(int key, const char *arg, struct filter *f);
 
 /* Adds "waiting,running" to *states. -EINVAL, with the nearest, for what is no state. */

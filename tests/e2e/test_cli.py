@@ -410,8 +410,22 @@ def test_cancel_by_filter(divvy):
     assert divvy.json("cancel", "--mine", "--waiting")["cancelled"] == waiting
     assert [job["id"] for job in divvy.json("queue")["jobs"]] == [blocker]
     assert status(divvy, "cancel", waiting[0]) == 1
-    divvy.run("cancel", "--mine")
+    assert divvy.json("cancel", "--mine", "--state", "waiting,preparing")["cancelled"] == []
+    assert divvy.json("cancel", "--mine", "--state", "running")["cancelled"] == [blocker]
     assert divvy.wait(blocker)["state"] == "cancelled"
+
+
+@pytest.mark.parametrize("words, code, sentence", [
+    (["--user", "nobody-has-this-name"], 4, "nobody-has-this-name"),
+    (["--mine", "--user", "root"], 2, "--mine and --user each say whose"),
+    (["--mine", "--state", "waiting,failed"], 2, "has ended already"),
+    (["--mine", "--state", "wating"], 2, "did you mean waiting?"),
+    (["1", "--waiting"], 2, "either numbers of jobs, or")])
+def test_cancel_by_a_filter_that_cannot_be(divvy, words, code, sentence):
+    job = divvy.submit("--hold", "-o", "/dev/null", "--", "true")
+    refused = divvy.run("cancel", *words, check=False)
+    assert refused.returncode == code and sentence in refused.stderr
+    assert divvy.show(job)["state"] == "pending", "nothing is half done"
 
 
 # ---- output that goes nowhere ----

@@ -85,6 +85,8 @@ static void what_is_no_state_is_told_with_the_nearest(void **state)
     struct err e = ERR_INIT;
     assert_int_equal(filter_add_states("runing", &states, &e), -EINVAL);
     assert_string_equal(e.text, "'runing' is no state; did you mean running?");
+    assert_int_equal(filter_add_states("wating", &states, &e), -EINVAL);
+    assert_string_equal(e.text, "'wating' is no state; did you mean waiting?");
     assert_int_equal(filter_add_states("qqq", &states, &e), -EINVAL);
     assert_string_equal(e.text, "'qqq' is no state; 'divvy queue --help' lists them");
 }
