@@ -591,6 +591,12 @@ void submit_op(void *ctx, struct api_request *req, const struct api_caller *who,
                struct job_spec *take_spec);
 void submit_op_many(void *ctx, struct api_request *req, const struct api_caller *who,
                     struct job_spec *take_specs, size_t count);
+/*
+ * Writes a job whose spec is checked, puts it into the queue, and gives its number, of an
+ * array the first task's. The turn is writing (turn_write).
+ */
+int submit_enter(struct daemon *d, const struct job_submit *by, const struct job_spec *s,
+                 uint64_t *ret_id, struct err *e);
 
 /* ---- why.c ---- */
 /* Of a job that waits; fills `v`, which has its id. */

@@ -135,19 +135,11 @@ static int enter_rows(struct daemon *d, const struct job_spec *s, struct job_row
     return 0;
 }
 
-static int enter_job(struct daemon *d, const struct api_caller *who, const struct job_spec *s,
-                     uint64_t *ret_id, struct err *e)
+int submit_enter(struct daemon *d, const struct job_submit *by, const struct job_spec *s,
+                 uint64_t *ret_id, struct err *e)
 {
     struct now now = clock_now();
-    const char *user = user_name(d, who->uid);
-    struct job_submit by = { .uid = who->uid,
-                             .gid = who->gid,
-                             .user = user,
-                             .groups = who->groups,
-                             .group_count = who->group_count };
-    if (!turn_write(d))
-        return err_set(e, -ENOSPC, "no job can be taken at the moment: %s", d->stalled_why);
-    int r = store_add_job(d->store, &by, s, now, ret_id, e);
+    int r = store_add_job(d->store, by, s, now, ret_id, e);
     if (r < 0)
         return r;
     struct job_row row = { .id = *ret_id,
@@ -156,9 +148,9 @@ static int enter_job(struct daemon *d, const struct api_caller *who, const struc
                            .attached = s->attached,
                            .begin_wall_us = s->begin_wall_us,
                            .deadline_wall_us = s->deadline_wall_us,
-                           .uid = who->uid,
-                           .gid = who->gid,
-                           .user = user,
+                           .uid = by->uid,
+                           .gid = by->gid,
+                           .user = by->user,
                            .account = s->account,
                            .qos = s->qos,
                            .name = s->name,
@@ -168,6 +160,19 @@ static int enter_job(struct daemon *d, const struct api_caller *who, const struc
                            .submit_wall_us = now.wall_us };
     d->schedule = true;
     return enter_rows(d, s, &row, e);
+}
+
+static int enter_job(struct daemon *d, const struct api_caller *who, const struct job_spec *s,
+                     uint64_t *ret_id, struct err *e)
+{
+    struct job_submit by = { .uid = who->uid,
+                             .gid = who->gid,
+                             .user = user_name(d, who->uid),
+                             .groups = who->groups,
+                             .group_count = who->group_count };
+    if (!turn_write(d))
+        return err_set(e, -ENOSPC, "no job can be taken at the moment: %s", d->stalled_why);
+    return submit_enter(d, &by, s, ret_id, e);
 }
 
 void submit_op(void *ctx, struct api_request *req, const struct api_caller *who,

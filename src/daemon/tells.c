@@ -70,32 +70,6 @@ static void fill_spec(const struct tell *t, const struct job_spec *s, struct job
     };
 }
 
-static int enter(struct daemon *d, const struct job_spec *s, const struct job_submit *by,
-                 struct err *e)
-{
-    struct now now = clock_now();
-    uint64_t id = 0;
-    int r = job_spec_check(s, e);
-    if (r == 0)
-        r = store_add_job(d->store, by, s, now, &id, e);
-    if (r < 0)
-        return r;
-    struct job_row row = { .id = id,
-                           .uid = by->uid,
-                           .gid = by->gid,
-                           .user = by->user,
-                           .account = s->account,
-                           .qos = s->qos,
-                           .name = s->name,
-                           .request = s->request,
-                           .limit_us = s->limit_us,
-                           .state = JOB_PENDING,
-                           .submit_wall_us = now.wall_us };
-    (void)jobs_add(d, &row); /* in the map now */
-    d->schedule = true;
-    return 0;
-}
-
 static int tell(struct daemon *d, const struct tell *t, struct err *e)
 {
     const struct job *j = t->job;
@@ -111,8 +85,10 @@ static int tell(struct daemon *d, const struct tell *t, struct err *e)
     struct job_submit by = {
         .uid = j->uid, .gid = j->gid, .user = j->user, .groups = groups, .group_count = count
     };
+    uint64_t id = 0;
     fill_spec(t, &told, &s);
-    return enter(d, &s, &by, e);
+    r = job_spec_check(&s, e);
+    return r < 0 ? r : submit_enter(d, &by, &s, &id, e);
 }
 
 void tells_turn(struct daemon *d)
