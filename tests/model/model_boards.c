@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "../unit/layouts.h"
+#include "../unit/maximal.h"
 #include "apply/apply.h"
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "plan/occupancy.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #define TAKE_NTH 9u /* of a large board's maximal layouts: all of them take minutes then */
@@ -39,10 +39,7 @@ static void sim(const char *words)
 
 struct walk {
     struct driver *driver;
-    struct board board;
-    const struct profile *profiles[BOARD_UNITS_MAX];
-    uint32_t starts[BOARD_UNITS_MAX];
-    size_t depth, found, done, failed;
+    size_t done, failed;
 };
 
 static struct snapshot look(const struct walk *w)
@@ -52,14 +49,6 @@ static struct snapshot look(const struct walk *w)
     if (driver_snapshot(w->driver, NULL, 0, &s, &e) < 0)
         fail_msg("%s", e.text);
     return s;
-}
-
-static char *asked_for(const struct walk *w, const char *between)
-{
-    struct text t = TEXT_INIT;
-    for (size_t i = 0; i < w->depth; i++)
-        text_addf(&t, "%s%s@%u", i ? between : "", w->profiles[i]->name, w->starts[i]);
-    return text_take(&t);
 }
 
 static void assert_same(const struct card *a, const struct card *b)
@@ -94,10 +83,13 @@ static void fail_first(struct walk *w, const struct plan *p, const struct snapsh
     }
 }
 
-static void become(struct walk *w)
+static void become(const struct maximal *m, void *arg)
 {
-    auto_free char *list = asked_for(w, ", ");
-    auto_free char *expected = asked_for(w, " ");
+    struct walk *w = arg;
+    if (m->found % (m->board->units > 4 ? TAKE_NTH : 1))
+        return;
+    auto_free char *list = maximal_text(m, ", ");
+    auto_free char *expected = maximal_text(m, " ");
     auto_free char *wish = text_fmt("slices: [%s]", list);
     AUTO(snapshot) struct snapshot before = look(w);
     AUTO(inventory) struct inventory inv = { .cards = NULL };
@@ -118,47 +110,23 @@ static void become(struct walk *w)
     assert_string_equal(is, expected);
 }
 
-/* All maximal layouts, by first unit. */
-static void walk(struct walk *w, const struct occupancy *o, uint32_t from)
-{
-    const struct board *b = &w->board;
-    if (!occupancy_room(o, b)) {
-        if (w->found++ % (b->units > 4 ? TAKE_NTH : 1) == 0)
-            become(w);
-        return;
-    }
-    for (uint32_t at = from; at < b->units; at++)
-        for (uint32_t i = 0; i < b->profile_count; i++) {
-            if (!occupancy_fits(o, b, &b->profiles[i], at))
-                continue;
-            struct occupancy with = *o;
-            occupancy_add(&with, b, &b->profiles[i], at);
-            w->profiles[w->depth] = &b->profiles[i];
-            w->starts[w->depth++] = at;
-            walk(w, &with, at + 1);
-            w->depth--;
-        }
-}
-
 static bool walk_board(const char *key)
 {
     AUTO_PTR(driver_close) struct driver *d = NULL;
-    auto_free struct walk *w = mem_new(sizeof *w);
+    struct walk w = { .done = 0 };
     struct err e = ERR_INIT;
-    struct occupancy nothing = { 0 };
     auto_free char *up = text_fmt("up %s", key);
     sim(up);
     if (driver_open(NULL, &d, &e) < 0)
         fail_msg("%s: %s", key, e.text);
-    w->driver = d;
-    AUTO(snapshot) struct snapshot s = look(w);
+    w.driver = d;
+    AUTO(snapshot) struct snapshot s = look(&w);
     bool cut = s.cards[0].mig_capable;
-    w->board = s.cards[0].board;
     if (cut) {
-        walk(w, &nothing, 0);
-        printf("# %s: %zu of %zu maximal layouts, %zu failures undone\n", key, w->done, w->found,
-               w->failed);
-        assert_true(w->done > 0 && w->failed > 0);
+        size_t found = maximal_each(&s.cards[0].board, become, &w);
+        printf("# %s: %zu of %zu maximal layouts, %zu failures undone\n", key, w.done, found,
+               w.failed);
+        assert_true(w.done > 0 && w.failed > 0);
     }
     sim("down");
     return cut;

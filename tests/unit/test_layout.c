@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "layouts.h"
+#include "maximal.h"
 #include "plan/occupancy.h"
 
 static void becomes(const struct inventory_card *c, const char *wish, const char *expected)
@@ -277,55 +278,22 @@ static void a_card_that_cannot_is_told(void **state)
 
 /* ---- every board ---- */
 
-struct walk {
-    struct inventory_card *card;
-    const struct profile *profiles[BOARD_UNITS_MAX];
-    uint32_t starts[BOARD_UNITS_MAX];
-    size_t depth, found;
-};
-
 /* The exact layout, and the same profiles as counts, from an empty card. */
-static void reach(struct walk *w)
+static void reach(const struct maximal *m, void *card)
 {
-    AUTO(text) struct text exact = TEXT_INIT;
     AUTO(text) struct text counts = TEXT_INIT;
-    AUTO(text) struct text expected = TEXT_INIT;
-    text_add(&exact, "slices: [");
-    text_add(&counts, "slices: [");
-    for (size_t i = 0; i < w->depth; i++) {
-        text_addf(&exact, "%s%s@%u", i ? ", " : "", w->profiles[i]->name, w->starts[i]);
-        text_addf(&counts, "%s%s", i ? ", " : "", w->profiles[i]->name);
-        text_addf(&expected, "%s%s@%u", i ? " " : "", w->profiles[i]->name, w->starts[i]);
-    }
-    text_add(&exact, "]");
-    text_add(&counts, "]");
-    becomes(w->card, exact.buf, expected.buf);
     AUTO(layout_change) struct layout_change ch = LAYOUT_CHANGE_INIT;
-    layouts_plan(w->card, counts.buf, &ch);
+    auto_free char *list = maximal_text(m, ", ");
+    auto_free char *exact = text_fmt("slices: [%s]", list);
+    auto_free char *expected = maximal_text(m, " ");
+    text_add(&counts, "slices: [");
+    for (size_t i = 0; i < m->count; i++)
+        text_addf(&counts, "%s%s", i ? ", " : "", m->profiles[i]->name);
+    text_add(&counts, "]");
+    becomes(card, exact, expected);
+    layouts_plan(card, counts.buf, &ch);
     assert_int_equal(ch.verdict, LAYOUT_TO_DO);
-    assert_int_equal(ch.created, w->depth);
-    w->found++;
-}
-
-/* All maximal layouts, by first unit. */
-static void walk(struct walk *w, const struct occupancy *o, uint32_t from)
-{
-    const struct board *b = &w->card->card.board;
-    if (!occupancy_room(o, b)) {
-        reach(w);
-        return;
-    }
-    for (uint32_t at = from; at < b->units; at++)
-        for (uint32_t i = 0; i < b->profile_count; i++) {
-            if (!occupancy_fits(o, b, &b->profiles[i], at))
-                continue;
-            struct occupancy with = *o;
-            occupancy_add(&with, b, &b->profiles[i], at);
-            w->profiles[w->depth] = &b->profiles[i];
-            w->starts[w->depth++] = at;
-            walk(w, &with, at + 1);
-            w->depth--;
-        }
+    assert_int_equal(ch.created, m->count);
 }
 
 static void every_maximal_layout_of_every_board_is_reached(void **state)
@@ -336,13 +304,12 @@ static void every_maximal_layout_of_every_board_is_reached(void **state)
     size_t cut = 0;
     for (size_t i = 0; i < keys.count; i++) {
         AUTO(inventory) struct inventory inv = { .cards = NULL };
-        struct walk w = { .card = layouts_card(&inv, keys.words[i]) };
-        struct occupancy o = { 0 };
-        if (!w.card->card.mig_capable)
+        struct inventory_card *c = layouts_card(&inv, keys.words[i]);
+        if (!c->card.mig_capable)
             continue;
-        walk(&w, &o, 0);
-        printf("# %s: %zu maximal layouts\n", keys.words[i], w.found);
-        assert_true(w.found > 0);
+        size_t found = maximal_each(&c->card.board, reach, c);
+        printf("# %s: %zu maximal layouts\n", keys.words[i], found);
+        assert_true(found > 0);
         cut++;
     }
     assert_true(cut >= 10);
