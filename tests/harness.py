@@ -247,6 +247,15 @@ class Box:
         self.machine = Machine(self.folder / "sim")
         self.divvy = Divvy(self.folder / "root", self.machine)
 
+    def counting_reset(self):
+        """An environment whose reset command notes what it was called with; and the notes so far."""
+        told = self.folder / "resets"
+        script = self.folder / "reset"
+        script.write_text(f"#!/bin/sh\necho $1 >> {told}\nexec {PROGRAMS / 'divvy-sim'} reset $1\n")
+        script.chmod(0o755)
+        told.touch()
+        return {"DIVVY_RESET_COMMAND": f"{script} {{uuid}}"}, lambda: told.read_text().split()
+
     def __enter__(self):
         return self
 

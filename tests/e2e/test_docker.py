@@ -368,6 +368,16 @@ def words(*more):
     return ["--container", "image:1", "--container-runtime", "docker", *more]
 
 
+def sleep_in_container(box, stand_in, home):
+    """A job that sleeps, once docker was asked for its container; and its supervisor's pid."""
+    divvy = begin(box, stand_in)
+    user = User(divvy, home)
+    job = divvy.submit(*words("--", "/bin/sleep", "1000"), **user.how)
+    divvy.wait_state(job, "running")
+    until(lambda: stand_in.calls("run"), "docker was asked")
+    return divvy, job, user.tracked(job)["supervisor"]["pid"]
+
+
 def test_docker_is_asked_for_what_divvy_promises(box, stand_in, home):
     divvy = begin(box, stand_in)
     user = User(divvy, home)
@@ -398,13 +408,8 @@ def test_docker_is_asked_for_what_divvy_promises(box, stand_in, home):
 
 
 def test_a_dead_supervisors_container_is_removed_before_the_job_is_over(box, stand_in, home):
-    divvy = begin(box, stand_in)
-    user = User(divvy, home)
-    job = divvy.submit(*words("--", "/bin/sleep", "1000"), **user.how)
-    divvy.wait_state(job, "running")
-    started = user.tracked(job)
-    until(lambda: stand_in.calls("run"), "docker was asked")
-    os.kill(started["supervisor"]["pid"], signal.SIGKILL)
+    divvy, job, supervisor = sleep_in_container(box, stand_in, home)
+    os.kill(supervisor, signal.SIGKILL)
     assert divvy.wait(job)["state"] == "lost"
     assert stand_in.calls("rm")
     no_cgroup_of(divvy, job)
@@ -412,14 +417,9 @@ def test_a_dead_supervisors_container_is_removed_before_the_job_is_over(box, sta
 
 def test_a_daemon_that_hangs_keeps_the_job_from_being_over(box, stand_in, home):
     """What it was asked for may come true yet: the slice is not handed on before it is sure."""
-    divvy = begin(box, stand_in)
-    user = User(divvy, home)
-    job = divvy.submit(*words("--", "/bin/sleep", "1000"), **user.how)
-    divvy.wait_state(job, "running")
-    started = user.tracked(job)
-    until(lambda: stand_in.calls("run"), "docker was asked")
+    divvy, job, supervisor = sleep_in_container(box, stand_in, home)
     (stand_in.folder / "hangs").touch()
-    os.kill(started["supervisor"]["pid"], signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
     until(lambda: stand_in.calls("rm"), "it was asked to remove the container")
     assert divvy.show(job)["state"] == "ending"
     (stand_in.folder / "hangs").unlink()

@@ -280,15 +280,10 @@ def test_a_destroy_that_lies_is_found_out(box, machine):
 
 def test_only_the_card_that_needs_it_is_reset(box, machine):
     machine.sim("fault", "gpu1", "reset-required")
-    told = box.folder / "resets"
-    script = box.folder / "reset"
-    script.write_text(f"#!/bin/sh\necho $1 >> {told}\n"
-                      f"exec {harness.PROGRAMS / 'divvy-sim'} reset $1\n")
-    script.chmod(0o755)
-    reset = {"DIVVY_RESET_COMMAND": f"{script} {{uuid}}"}
+    reset, resets = box.counting_reset()
     apply(box, LAB, env=reset)
     uuids = [card["uuid"] for card in box.divvy.json("gpus")["cards"]]
-    assert told.read_text().split() == [uuids[1]]
+    assert resets() == [uuids[1]]
 
 
 def test_a_reset_that_fails_leaves_all_as_it_was(box, machine):
@@ -296,17 +291,6 @@ def test_a_reset_that_fails_leaves_all_as_it_was(box, machine):
     done = apply(box, LAB, status=RESET, env={"DIVVY_RESET_COMMAND": "false"})
     assert "reset" in done.stderr and not places(box)
     assert [card["mig_now"] for card in box.divvy.json("gpus")["cards"]] == [False, False]
-
-
-def counting_reset(box):
-    """The reset command, which notes what it was called with; and the notes."""
-    told = box.folder / "resets"
-    script = box.folder / "reset"
-    script.write_text(f"#!/bin/sh\necho $1 >> {told}\n"
-                      f"exec {harness.PROGRAMS / 'divvy-sim'} reset $1\n")
-    script.chmod(0o755)
-    told.touch()
-    return {"DIVVY_RESET_COMMAND": f"{script} {{uuid}}"}, told
 
 
 def modes(box):
@@ -317,13 +301,13 @@ def modes(box):
 def test_one_card_is_reset_and_a_job_on_the_other_sees_nothing(box, machine):
     apply(box, "cards:\n- {card: gpu0, slices: [3g.40gb@4]}\n")
     machine.sim("fault", "gpu1", "reset-required")
-    reset, told = counting_reset(box)
+    reset, resets = box.counting_reset()
     before = slices(box)
     probe = hold(box, before["gpu0/3g.40gb@4"])
     try:
         apply(box, "cards:\n- {card: gpu1, slices: {1g.10gb: 7}}\n", env=reset)
         assert before.items() <= slices(box).items() and len(slices(box)) == 8
-        assert told.read_text().split() == [box.divvy.json("gpus")["cards"][1]["uuid"]]
+        assert resets() == [box.divvy.json("gpus")["cards"][1]["uuid"]]
         assert probe.poll() is None
     finally:
         end(probe)
@@ -389,16 +373,16 @@ def test_full_cards_of_every_board_are_read_back_as_they_were_asked_for(box):
 def test_where_no_reset_works_a_reboot_is_asked_for_once(box, machine):
     """A guest's card: the mode is stored, the other card is done, and the rest follows."""
     machine.sim("fault", "gpu0", "passthrough")
-    reset, told = counting_reset(box)
+    reset, resets = box.counting_reset()
     done = apply(box, LAB, status=RESET, env=reset)
     assert "no reset works here in a virtual machine" in done.stderr
     assert "needs a reboot of this machine" in done.stderr and "not supported" in done.stderr
     assert len(places(box)) == 3 and modes(box) == [(False, True), (True, True)]
-    assert len(told.read_text().split()) == 1
+    assert len(resets()) == 1
 
     done = apply(box, LAB, status=RESET, env=reset)  # asked for already: not touched
     assert "needs reboot" in done.stdout and "needs a reboot" not in done.stderr
-    assert len(told.read_text().split()) == 1 and modes(box)[0] == (False, True)
+    assert len(resets()) == 1 and modes(box)[0] == (False, True)
     assert layout(box, "plan", LAB, check=False).returncode == RESET
 
     machine.sim("reboot")
@@ -407,7 +391,7 @@ def test_where_no_reset_works_a_reboot_is_asked_for_once(box, machine):
     assert [p for p in places(box) if p.startswith("gpu0")] == [
         "gpu0/1g.10gb@2", "gpu0/1g.10gb@3", "gpu0/2g.20gb@0", "gpu0/3g.40gb@4"]
     assert not (box.divvy.root / "var/lib/divvy/reboot.json").exists()
-    assert len(told.read_text().split()) == 1
+    assert len(resets()) == 1
 
 
 def test_a_stored_mode_is_not_turned_back_behind_anybodys_back(box, machine):
@@ -451,14 +435,14 @@ def test_nvlink_peers_are_named_and_left_alone(box, machine):
     for card in ("gpu0", "gpu1"):
         machine.sim("fault", card, "nvlink")
     machine.sim("fault", "gpu0", "reset-required")
-    reset, told = counting_reset(box)
+    reset, resets = box.counting_reset()
     apply(box, "cards:\n- {card: gpu1, slices: [7g.80gb]}\n")
     before = slices(box)
     peer = box.divvy.json("gpus")["cards"][1]["uuid"]
     done = apply(box, "cards:\n- {card: gpu0, slices: [7g.80gb]}\n", status=RESET, env=reset)
     assert "NVLink" in done.stderr and f"gpu1 {peer}" in done.stderr
     assert slices(box) == before and modes(box)[0] == (False, False)
-    assert len(told.read_text().split()) == 1
+    assert len(resets()) == 1
 
 
 def test_who_keeps_a_reset_from_working_is_named(box, machine):

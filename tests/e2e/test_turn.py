@@ -11,16 +11,11 @@ QUIET = ("-o", "/dev/null", "--", "true")
 @pytest.fixture
 def guest(box):
     """Gives how often a reset was tried; MIG is as the test says."""
-    told = box.folder / "resets"
-    script = box.folder / "reset"
-    script.write_text(f"#!/bin/sh\necho $1 >> {told}\n"
-                      f"exec {harness.PROGRAMS / 'divvy-sim'} reset $1\n")
-    script.chmod(0o755)
-    told.touch()
+    reset, resets = box.counting_reset()
     box.machine.up("a100-80gb:1")
     box.divvy.configure(CONFIG)
-    box.divvy.daemon_env = {"DIVVY_RESET_COMMAND": f"{script} {{uuid}}"}
-    return lambda: len(told.read_text().split())
+    box.divvy.daemon_env = reset
+    return lambda: len(resets())
 
 
 @pytest.mark.smoke
