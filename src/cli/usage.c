@@ -16,7 +16,8 @@ struct usage_call {
 static const char doc[] =
     "What was handed out, and how much of it was used.\vOne line for each user (or account, "
     "profile, card), in card hours: a slice counts with its share of the card. ASKED is time "
-    "limits times share, HELD what was had, IDLE the part of it on which no process was seen. "
+    "limits times share, HELD what was had, IDLE the part of it on which no process was seen, BUSY "
+    "how busy the cards said they were. "
     "Without options: this month, by user.";
 
 static const struct argp_option options[] = {
@@ -69,6 +70,7 @@ static void draw(const struct ledger *l, const struct screen *s, struct text *re
     table_column(&t, "COMPUTE", TABLE_RIGHT);
     table_column(&t, "MEMORY", TABLE_RIGHT);
     table_column(&t, "IDLE", TABLE_RIGHT);
+    table_column(&t, "BUSY", TABLE_RIGHT);
     for (size_t i = 0; i < l->count; i++) {
         const struct held *h = &l->lines[i]->sum;
         table_cell(&t, l->lines[i]->key);
@@ -78,23 +80,32 @@ static void draw(const struct ledger *l, const struct screen *s, struct text *re
         table_cellf(&t, "%.2f", h->compute / HOUR_US);
         table_cellf(&t, "%.2f", h->mem / HOUR_US);
         add_percent(&t, h->idle, h->seen);
+        add_percent(&t, h->busy, h->measured);
     }
     table_draw(&t, s, ret);
+}
+
+/* Nothing known is no number. */
+static void add_known(struct text *t, double part, double of)
+{
+    if (of > 0)
+        text_addf(t, "%.6f", part / HOUR_US);
 }
 
 static void write_csv(const struct ledger *l, struct text *ret)
 {
     text_addf(ret,
               "%s,parts,asked_card_hours,held_card_hours,compute_card_hours,memory_card_hours,"
-              "seen_card_hours,idle_card_hours\n",
+              "seen_card_hours,idle_card_hours,measured_card_hours,busy_card_hours\n",
               ledger_by_word(l->by));
     for (size_t i = 0; i < l->count; i++) {
         const struct held *h = &l->lines[i]->sum;
         csv_add(ret, l->lines[i]->key);
         text_addf(ret, ",%" PRIu64 ",%.6f,%.6f,%.6f,%.6f,%.6f,", h->parts, h->asked / HOUR_US,
                   h->held / HOUR_US, h->compute / HOUR_US, h->mem / HOUR_US, h->seen / HOUR_US);
-        if (h->seen > 0) /* nothing known is no number */
-            text_addf(ret, "%.6f", h->idle / HOUR_US);
+        add_known(ret, h->idle, h->seen);
+        text_addf(ret, ",%.6f,", h->measured / HOUR_US);
+        add_known(ret, h->busy, h->measured);
         text_add(ret, "\n");
     }
 }

@@ -178,9 +178,9 @@ struct attempt {
     sd_event_source *watch; /* inotify on its folder */
     struct docker_clearing clearing;
     /* Whether what it holds is used: see idle.c. */
-    int64_t looked_boot_us;            /* of the snapshot counted last; 0: none */
-    int64_t used_boot_us;              /* when a process was last seen on it; 0: never */
-    double seen_card_us, idle_card_us; /* model/ledger.h */
+    int64_t looked_boot_us; /* of the snapshot counted last; 0: none */
+    int64_t used_boot_us;   /* when a process was last seen on it; 0: never */
+    double seen_card_us, idle_card_us, measured_card_us, busy_card_us; /* model/ledger.h */
     struct idle_hold idle;
 };
 

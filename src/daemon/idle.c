@@ -20,6 +20,16 @@ static double share_of(const struct placed *item)
     return ppm / 1e6;
 }
 
+/* Unknown is not idle: such time is not measured. */
+static void take_busy(struct job *j, const struct placed *item, double card_us)
+{
+    uint32_t percent = 0;
+    if (!samples_load(j, item, &percent))
+        return;
+    j->attempt->measured_card_us += card_us;
+    j->attempt->busy_card_us += card_us * percent / 100;
+}
+
 static void look_at(struct daemon *d, struct job *j, int64_t since_us, int64_t until_us)
 {
     struct attempt *a = j->attempt;
@@ -30,6 +40,7 @@ static void look_at(struct daemon *d, struct job *j, int64_t since_us, int64_t u
         if (!m || !m->present || !m->owners)
             continue;
         a->seen_card_us += share_of(item) * span;
+        take_busy(j, item, share_of(item) * span);
         if (has_process(m, item, j->id))
             a->used_boot_us = until_us;
         else

@@ -25,7 +25,9 @@ static struct held share_of_time(const struct held *all, double part)
                           .compute = all->compute * part,
                           .mem = all->mem * part,
                           .seen = all->seen * part,
-                          .idle = all->idle * part };
+                          .idle = all->idle * part,
+                          .measured = all->measured * part,
+                          .busy = all->busy * part };
 }
 
 static int book_days(const struct part *p, book_fn book, void *arg, struct err *e)
@@ -64,7 +66,9 @@ static struct held held_by(const struct job *j, const struct placed *item, int64
                           .compute = item->compute_ppm / 1e6 * (double)span_us,
                           .mem = item->mem_ppm / 1e6 * (double)span_us,
                           .seen = a->seen_card_us * part,
-                          .idle = a->idle_card_us * part };
+                          .idle = a->idle_card_us * part,
+                          .measured = a->measured_card_us * part,
+                          .busy = a->busy_card_us * part };
 }
 
 /* Books every part of the job's attempt, which began when it started and ends now. */

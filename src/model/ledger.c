@@ -22,6 +22,8 @@ void held_add(struct held *to, const struct held *more)
     to->mem += more->mem;
     to->seen += more->seen;
     to->idle += more->idle;
+    to->measured += more->measured;
+    to->busy += more->busy;
 }
 
 static const char *const words[] = { "user", "account", "profile", "card" };
@@ -89,6 +91,15 @@ static void put_hours(json_t *j, const char *key, double card_us)
     json_put(j, key, json_real(round(card_us / HOUR_US * 1e6) / 1e6));
 }
 
+/* Nothing known is no number. */
+static void put_known_hours(json_t *j, const char *key, double part, double of)
+{
+    if (of > 0)
+        put_hours(j, key, part);
+    else
+        json_put(j, key, json_null());
+}
+
 json_t *held_to_json(const struct held *h)
 {
     json_t *j = json_object();
@@ -98,10 +109,9 @@ json_t *held_to_json(const struct held *h)
     put_hours(j, "compute_card_hours", h->compute);
     put_hours(j, "memory_card_hours", h->mem);
     put_hours(j, "seen_card_hours", h->seen);
-    if (h->seen > 0)
-        put_hours(j, "idle_card_hours", h->idle);
-    else
-        json_put(j, "idle_card_hours", json_null());
+    put_known_hours(j, "idle_card_hours", h->idle, h->seen);
+    put_hours(j, "measured_card_hours", h->measured);
+    put_known_hours(j, "busy_card_hours", h->busy, h->measured);
     return j;
 }
 
@@ -146,7 +156,9 @@ static int line_from_json(struct ledger *l, json_t *line, struct err *e)
                       .compute = hours(line, "compute_card_hours"),
                       .mem = hours(line, "memory_card_hours"),
                       .seen = hours(line, "seen_card_hours"),
-                      .idle = hours(line, "idle_card_hours") };
+                      .idle = hours(line, "idle_card_hours"),
+                      .measured = hours(line, "measured_card_hours"),
+                      .busy = hours(line, "busy_card_hours") };
     int r = fields_close(&f, FIELDS_OPEN);
     if (r == 0)
         ledger_book(l, key, &h);

@@ -10,9 +10,11 @@
  *   held   share × time from its place to its end
  *   seen   the part of `held` in which divvyd looked at the processes there
  *   idle   the part of `seen` in which there was none
+ *   measured  the part of `seen` for which the card told how busy it was there
+ *   busy   of `measured`, each moment weighted with that: an hour at 30 % is 0.3
  *
  * What was not seen is not known: idle/seen is the idle part, and no number
- * at all where seen is 0.
+ * at all where seen is 0; the same for busy/measured.
  *
  *     AUTO(ledger) struct ledger l = LEDGER_INIT;
  *     ledger_book(&l, "alice", &(struct held){ .parts = 1, .held = 3.6e9 });
@@ -29,11 +31,12 @@ struct held {
     double asked, held;
     double compute, mem; /* the two shares that `held` is the larger of */
     double seen, idle;
+    double measured, busy;
 };
 
 void held_add(struct held *to, const struct held *more);
 
-/* {"parts", "asked_card_hours", "held_card_hours", …}; null for the idle part where nothing was seen. */
+/* {"parts", "asked_card_hours", "held_card_hours", …}; null where nothing was seen or measured. */
 json_t *held_to_json(const struct held *h);
 
 enum ledger_by { LEDGER_BY_USER = 0, LEDGER_BY_ACCOUNT, LEDGER_BY_PROFILE, LEDGER_BY_CARD };

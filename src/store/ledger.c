@@ -17,6 +17,8 @@ static void bind_held(struct query *q, const struct held *h)
     query_bind_real(q, h->mem);
     query_bind_real(q, h->seen);
     query_bind_real(q, h->idle);
+    query_bind_real(q, h->measured);
+    query_bind_real(q, h->busy);
 }
 
 static void read_held(struct query *q, struct held *ret)
@@ -28,6 +30,8 @@ static void read_held(struct query *q, struct held *ret)
     ret->mem = query_real(q);
     ret->seen = query_real(q);
     ret->idle = query_real(q);
+    ret->measured = query_real(q);
+    ret->busy = query_real(q);
 }
 
 /* ---- history ---- */
@@ -41,8 +45,8 @@ int store_add_history(struct store *s, const struct history_row *row, struct err
         &q, s,
         "INSERT INTO history (job_id, attempt, uid, user, account, qos, name, request, place,"
         " limit_us, submit_wall_us, started_wall_us, ended_wall_us, outcome, parts, asked,"
-        " held, compute, mem, seen, idle)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        " held, compute, mem, seen, idle, measured, busy)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     query_bind_u64(&q, row->job_id);
     query_bind_int(&q, row->attempt);
     query_bind_int(&q, row->uid);
@@ -106,7 +110,7 @@ int store_each_history(struct store *s, const struct history_query *hq, store_hi
         &q, s,
         "SELECT seq, job_id, attempt, uid, user, account, qos, name, request, place, limit_us,"
         " submit_wall_us, started_wall_us, ended_wall_us, outcome, parts, asked, held,"
-        " compute, mem, seen, idle FROM history"
+        " compute, mem, seen, idle, measured, busy FROM history"
         " WHERE seq > ? AND ended_wall_us >= ? AND ended_wall_us < ?"
         " AND (?4 IS NULL OR user = ?4) AND (?5 IS NULL OR account = ?5)"
         " ORDER BY seq LIMIT ?6");
@@ -138,11 +142,13 @@ int store_book(struct store *s, const struct ledger_place *where, const struct h
     AUTO(query) struct query q;
     query_open(&q, s,
                "INSERT INTO ledger (day, user, account, profile, card, parts, asked, held, compute,"
-               " mem, seen, idle) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+               " mem, seen, idle, measured, busy)"
+               " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                " ON CONFLICT DO UPDATE SET parts = parts + excluded.parts,"
                " asked = asked + excluded.asked, held = held + excluded.held,"
                " compute = compute + excluded.compute, mem = mem + excluded.mem,"
-               " seen = seen + excluded.seen, idle = idle + excluded.idle");
+               " seen = seen + excluded.seen, idle = idle + excluded.idle,"
+               " measured = measured + excluded.measured, busy = busy + excluded.busy");
     query_bind_int(&q, where->day);
     query_bind_text(&q, where->user);
     query_bind_text(&q, where->account);
@@ -155,7 +161,7 @@ int store_book(struct store *s, const struct ledger_place *where, const struct h
 
 #define LEDGER_SUM(key)                                                                            \
     "SELECT " key ", sum(parts), sum(asked), sum(held), sum(compute), sum(mem), sum(seen),"        \
-    " sum(idle) FROM ledger WHERE day >= ? AND day < ? GROUP BY " key
+    " sum(idle), sum(measured), sum(busy) FROM ledger WHERE day >= ? AND day < ? GROUP BY " key
 
 int store_read_ledger(struct store *s, struct ledger *l, struct err *e)
 {

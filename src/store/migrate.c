@@ -193,7 +193,9 @@ static const char version_1[] =
     " compute REAL NOT NULL,"
     " mem REAL NOT NULL,"
     " seen REAL NOT NULL,"
-    " idle REAL NOT NULL) STRICT;"
+    " idle REAL NOT NULL,"
+    " measured REAL NOT NULL,"
+    " busy REAL NOT NULL) STRICT;"
     "CREATE INDEX history_ended ON history (ended_wall_us);"
 
     "CREATE TABLE ledger ("
@@ -209,6 +211,8 @@ static const char version_1[] =
     " mem REAL NOT NULL,"
     " seen REAL NOT NULL,"
     " idle REAL NOT NULL,"
+    " measured REAL NOT NULL,"
+    " busy REAL NOT NULL,"
     " PRIMARY KEY (day, user, account, profile, card)) STRICT;";
 
 const char *const store_migrations[] = { version_1 };

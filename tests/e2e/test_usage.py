@@ -51,6 +51,44 @@ def test_a_slice_without_a_process_is_idle(divvy):
     assert past["busy"]["idle_card_hours"] < past["busy"]["seen_card_hours"]
 
 
+def test_how_busy_it_was_where_the_card_tells(box):
+    """A whole card tells, a Hopper's slice tells, an Ampere's does not."""
+    box.machine.up("a100-80gb:2", "h200-141gb:1")
+    box.divvy.configure("mode_hold: 0s\n")
+    divvy = box.divvy.start()
+    for card in range(3):
+        divvy.run("pool", f"gpu{card}", "queue")
+        divvy.run("mode", f"gpu{card}", "whole" if card == 1 else "slices")
+    for name, words in (("whole", ["--gpus", "1"]), ("ampere", ["--slice", "1g.10gb"]),
+                        ("hopper", ["--slice", "2g.35gb"])):
+        divvy.submit(*words, "--name", name, "--", PROBE, "--seconds", "60", "--load", "40")
+
+    def held():
+        return {key: line for key, line in lines(divvy, "card").items()
+                if line["measured_card_hours"] > 4 / 3600 / 7 or key == "gpu0"}
+    cards = harness.until(lambda: held() if len(held()) == 3 else None, "both were measured for a while")
+    assert cards["gpu0"]["busy_card_hours"] is None and cards["gpu0"]["measured_card_hours"] == 0
+    for card in ("gpu1", "gpu2"):
+        busy = cards[card]["busy_card_hours"] / cards[card]["measured_card_hours"]
+        assert 0.2 < busy <= 0.45, "40 %, but for the moment before the probe began"
+        assert cards[card]["measured_card_hours"] <= cards[card]["seen_card_hours"]
+    rows = {row["card"]: row for row in
+            csv.DictReader(io.StringIO(divvy.run("usage", "--by", "card", "--csv").stdout))}
+    assert rows["gpu0"]["busy_card_hours"] == "" and float(rows["gpu1"]["busy_card_hours"]) > 0
+    drawn = [line.split() for line in divvy.run("usage", "--by", "card").stdout.splitlines()]
+    told = {line[0]: line[-1] for line in drawn}
+    assert told["CARD"] == "BUSY" and told["gpu0"] == "n/a" and told["gpu1"].endswith("%")
+    for job in divvy.json("queue")["jobs"]:
+        divvy.run("cancel", job["id"])
+        divvy.wait(job["id"])
+    past = {job["name"]: job["usage"] for job in divvy.json("history")["jobs"]}
+    assert past["ampere"]["busy_card_hours"] is None and past["hopper"]["busy_card_hours"] > 0
+    kept = lines(divvy, "account"), lines(divvy, "user"), lines(divvy, "profile")
+    divvy.kill()
+    divvy.start()
+    assert (lines(divvy, "account"), lines(divvy, "user"), lines(divvy, "profile")) == kept
+
+
 def test_what_runs_counts_up_to_now(divvy):
     job = divvy.submit("--slice", "7g.80gb", "--", "sleep", "60")
     divvy.wait_state(job, "running")

@@ -90,16 +90,21 @@ static void what_was_not_seen_is_null(void **state)
     struct err e = ERR_INIT;
     ledger_book(&l, "gpu0", &(struct held){ .parts = 2, .held = 1.5 * HOUR });
     ledger_book(&l, "gpu1", &(struct held){ .held = HOUR, .seen = HOUR, .idle = HOUR / 4 });
+    ledger_book(&l, "gpu2", &(struct held){ .held = HOUR / 2, .measured = HOUR, .busy = HOUR / 8 });
     auto_json json_t *j = ledger_to_json(&l);
     json_t *lines = json_object_get(j, "lines");
     assert_true(json_is_null(json_object_get(json_array_get(lines, 0), "idle_card_hours")));
     assert_true(json_real_value(json_object_get(json_array_get(lines, 1), "idle_card_hours")) ==
                 0.25);
+    assert_true(json_is_null(json_object_get(json_array_get(lines, 1), "busy_card_hours")));
+    assert_true(json_real_value(json_object_get(json_array_get(lines, 2), "busy_card_hours")) ==
+                0.125);
     assert_string_equal(json_string_value(json_object_get(j, "to")), "2026-12-01");
     assert_int_equal(ledger_from_json(j, &back, &e), 0);
-    assert_int_equal(back.count, 2);
+    assert_int_equal(back.count, 3);
     assert_int_equal(back.by, LEDGER_BY_CARD);
     assert_true(back.lines[0]->sum.held == 1.5 * HOUR);
+    assert_true(back.lines[2]->sum.measured == HOUR && back.lines[2]->sum.busy == HOUR / 8);
 }
 
 /* ---- in the store ---- */
@@ -110,7 +115,9 @@ static void book(struct store *s, int32_t day, const char *user, const char *car
     struct ledger_place where = {
         .day = day, .user = user, .account = "lab", .profile = "2g.20gb", .card = card
     };
-    struct held h = { .parts = 1, .held = hours * HOUR };
+    struct held h = {
+        .parts = 1, .held = hours * HOUR, .measured = hours * HOUR, .busy = hours * HOUR / 2
+    };
     assert_int_equal(store_book(s, &where, &h, &e), 0);
 }
 
@@ -134,6 +141,7 @@ static void a_month_is_the_sum_of_its_days(void **state)
     assert_string_equal(l.lines[0]->key, "bob");
     assert_true(l.lines[0]->sum.held == 8 * HOUR && l.lines[1]->sum.held == 7 * HOUR);
     assert_int_equal(l.lines[1]->sum.parts, 3);
+    assert_true(l.lines[1]->sum.measured == 7 * HOUR && l.lines[1]->sum.busy == 3.5 * HOUR);
 }
 
 static int count_rows(const struct history_row *row, void *arg)
