@@ -86,8 +86,9 @@ static void row_csv(struct text *t, const struct job_view *v, json_t *j)
     time_csv(t, v->start_wall_us);
     text_add(t, ",");
     time_csv(t, v->end_wall_us);
-    text_addf(t, ",%.0f,%s\n", (double)v->limit_us / (double)CLOCK_SECOND,
-              v->state == JOB_PENDING ? "requeued" : job_state_word(v->state));
+    text_addf(t, ",%.0f,%s,%s\n", (double)v->limit_us / (double)CLOCK_SECOND,
+              v->state == JOB_PENDING ? "requeued" : job_state_word(v->state),
+              v->attached ? "yes" : "no");
 }
 
 static void row_table(struct table *t, const struct job_view *v, json_t *j, int64_t now_us)
@@ -146,7 +147,7 @@ static int write_rows(const struct session *s, json_t *list, bool csv, struct te
     head(&t);
     if (csv)
         text_add(ret, "id,user,account,qos,name,gpus,slice,gpu_mem,gpu_compute,submitted,started,"
-                      "ended,limit,state\n");
+                      "ended,limit,state,attached\n");
     for (size_t i = 0; i < json_array_size(list); i++) {
         struct job_view v;
         json_t *j = json_array_get(list, i);

@@ -104,6 +104,7 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
                             .begin_wall_us = j->begin_wall_us,
                             .deadline_wall_us = j->deadline_wall_us,
                             .hold = j->hold,
+                            .attached = j->attached,
                             .start_wall_us = start_wall(a) };
     v->enforced = -1;
     if (j->waits && j->waits->array.count) {
@@ -150,6 +151,7 @@ static void view_row(const struct job_row *row, struct job_view *v)
                             .begin_wall_us = row->begin_wall_us,
                             .deadline_wall_us = row->deadline_wall_us,
                             .hold = row->hold,
+                            .attached = row->attached,
                             .array_id = row->array_id,
                             .array_index = row->array_index,
                             .start_wall_us = row->last.started_wall_us,
@@ -193,7 +195,6 @@ static int add_spec(struct daemon *d, uint64_t id, struct job_view *v, struct er
     v->cwd = d->view_spec.cwd;
     v->output = d->view_spec.output;
     v->script = d->view_spec.script;
-    v->attached = d->view_spec.attached;
     v->array = d->view_spec.array;
     v->dependency = d->view_spec.dependency;
     if (d->view_spec.mem_bytes)

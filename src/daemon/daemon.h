@@ -218,6 +218,7 @@ struct job {
     enum job_hold hold;
     bool blocked;  /* kept out of line by waits.c */
     bool slot;     /* its array's limit lets it run */
+    bool attached; /* a `divvy run` */
     uint8_t tells; /* bits of enum job_tells */
     enum job_state state, verdict;
     uint32_t attempts;       /* number of the last one */

@@ -48,7 +48,7 @@ static int64_t since_submit(const struct job *j)
     return us > 0 ? us : 0;
 }
 
-static void queue_job(struct daemon *d, const struct job *j, bool attached)
+static void queue_job(struct daemon *d, const struct job *j)
 {
     struct sched_job s = { .id = j->id,
                            .uid = j->uid,
@@ -59,7 +59,7 @@ static void queue_job(struct daemon *d, const struct job *j, bool attached)
                            .limit_us = j->limit_us,
                            .submit_us = clock_now().boot_us - since_submit(j),
                            .attained_card_us = j->charged_card_us,
-                           .attached = attached };
+                           .attached = j->attached };
     sched_add(d->sched, &s);
 }
 
@@ -84,13 +84,14 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row)
                        .array_index = row->array_index,
                        .hold = row->hold,
                        .tells = (uint8_t)row->tells,
+                       .attached = row->attached,
                        .state = row->state,
                        .verdict = row->verdict,
                        .attempts = row->last.attempt };
     if (row->reason && row->reason[0])
         j->reason = text_dup(row->reason);
     map_put(&d->jobs, j->id, j);
-    queue_job(d, j, row->attached);
+    queue_job(d, j);
     waits_join(j, row->array_id);
     return j;
 }

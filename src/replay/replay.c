@@ -65,6 +65,7 @@ static void submit(struct world *w, size_t job)
                            .qos = t->qos == UINT32_MAX ? NULL : w->trace->qos.words[t->qos],
                            .request = &t->request,
                            .limit_us = limit_of(w, job),
+                           .attached = t->attached,
                            .submit_us = w->now.boot_us };
     w->running[job].left_us = t->run_us;
     sched_add(w->queue, &j);

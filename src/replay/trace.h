@@ -8,14 +8,15 @@
  *            the API's jobs. This is what `divvy queue --ended --json` prints.
  *   csv      A line of names, then a line a job. `divvy history --csv` writes
  *            id,user,account,qos,name,gpus,slice,gpu_mem,gpu_compute,
- *            submitted,started,ended,limit,state
+ *            submitted,started,ended,limit,state,attached
  *            and a table from elsewhere may have fewer and others: needed are
  *            `submitted` and either `run` or `started` and `ended`. gpus is a
  *            number of whole cards; slice "2g.20gb" or "1g.10gb:4"; gpu_mem a
  *            size; gpu_compute a fraction; a job that names none of them asks
  *            for one card. Times are seconds from any origin, or
  *            2026-11-30T16:40:00 (UTC, a fraction and a Z allowed). run and
- *            limit are seconds, or durations as `--time` takes them.
+ *            limit are seconds, or durations as `--time` takes them. attached is
+ *            yes or no (no where it is missing): somebody sat before it.
  *   sacct    What `sacct -P` prints: names in the first line, | between. Read
  *            are JobID, User, Account, QOS, Submit, Start, End, Elapsed or
  *            ElapsedRaw, Timelimit or TimelimitRaw, State, and the cards of
@@ -44,6 +45,7 @@ struct trace_job {
     int64_t run_us;    /* how long it held its cards; above 0 */
     int64_t limit_us;  /* asked; 0: none */
     int64_t wait_us;   /* how long it waited then; -1: not told */
+    bool attached;     /* somebody sat before it */
     struct request request;
     uint32_t account, user, qos; /* indices of names; qos UINT32_MAX: none */
 };

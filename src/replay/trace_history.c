@@ -16,6 +16,7 @@ static int add_job(json_t *j, struct trace *t, struct err *e)
     job.submit_us = v.submit_wall_us;
     job.run_us = ran ? v.end_wall_us - v.start_wall_us : 0;
     job.wait_us = v.start_wall_us >= v.submit_wall_us ? v.start_wall_us - v.submit_wall_us : -1;
+    job.attached = v.attached;
     job.user = trace_name(&t->users, v.user);
     job.account = trace_name(&t->accounts, v.account ? v.account : v.user);
     job.qos = UINT32_MAX;

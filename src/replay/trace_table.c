@@ -25,6 +25,7 @@ enum column {
     COL_RUN,
     COL_LIMIT,
     COL_LIMIT_MINUTES,
+    COL_ATTACHED,
     COLUMNS,
 };
 
@@ -61,6 +62,7 @@ static const struct {
     { "limit", COL_LIMIT },
     { "timelimit", COL_LIMIT },
     { "timelimitraw", COL_LIMIT_MINUTES },
+    { "attached", COL_ATTACHED },
 };
 
 struct table {
@@ -253,6 +255,16 @@ static int read_limit(const struct table *t, struct trace_job *job, struct err *
     return 0;
 }
 
+static int read_attached(const struct table *t, struct trace_job *job, struct err *e)
+{
+    const char *word = t->cells[COL_ATTACHED];
+    job->attached = strcmp(word, "yes") == 0;
+    if (!job->attached && word[0] && strcmp(word, "no") != 0)
+        return err_set(e, -EINVAL, "%s:%u: attached is yes or no, not '%.40s'", t->file, t->line,
+                       word);
+    return 0;
+}
+
 static bool is_step(const char *id)
 {
     return strchr(id, '.') != NULL;
@@ -269,6 +281,8 @@ static int read_job(struct table *t, struct trace *trace, struct err *e)
         r = read_times(t, &job, e);
     if (r >= 0)
         r = read_limit(t, &job, e);
+    if (r >= 0)
+        r = read_attached(t, &job, e);
     if (r < 0)
         return r;
     if (job.request.kind == REQUEST_NOTHING)

@@ -23,6 +23,7 @@ struct history_row {
     struct request request;
     struct place place;
     int64_t limit_us; /* 0: none */
+    bool attached;    /* a `divvy run` */
     int64_t submit_wall_us, started_wall_us, ended_wall_us;
     enum job_state outcome; /* JOB_PENDING: went back to the queue */
     struct held held;

@@ -183,6 +183,7 @@ static const char version_1[] =
     " request TEXT NOT NULL,"
     " place TEXT NOT NULL,"
     " limit_us INTEGER NOT NULL,"
+    " attached INTEGER NOT NULL,"
     " submit_wall_us INTEGER NOT NULL,"
     " started_wall_us INTEGER NOT NULL,"
     " ended_wall_us INTEGER NOT NULL,"

@@ -95,3 +95,22 @@ def test_our_own_history_is_a_trace(divvy, tmp_path):
     csv = divvy.run("history", "--csv").stdout
     one, = figures("-", "--node", "a100-80gb", stdin=csv)
     assert one["jobs"] == 2 and one["completion_s"] > 0.2
+
+
+def test_what_is_kept_for_attached_jobs_is_theirs_in_a_replay_too(divvy, tmp_path):
+    """Who was attached goes into the history, and from there, in both forms, into the replay."""
+    batch = divvy.submit("--gpus", "1", "--time", "2h", "--", "sleep", "1")
+    divvy.run("run", "--gpus", "1", "--time", "2h", "--", "sleep", "1")
+    divvy.wait(batch)
+    table, told = divvy.run("history", "--csv").stdout, divvy.json("history")
+    assert {job["attached"] for job in told["jobs"]} == {True, False}
+    kept = tmp_path / "kept.yaml"
+    kept.write_text("keep: {part: 0.5, for: 1h}\n")
+
+    def wait(text):
+        figure, = figures("-", "--gpus", "2", "--policy", kept, stdin=text)
+        return figure["wait_max_s"]
+    twice = table + "".join(line + "\n" for line in table.splitlines() if f"{batch}," in line[:9])
+    assert wait(table) == wait(json.dumps(told)) == 0, "one of each fits"
+    assert wait(twice) > 0.5, "the second that nobody sits before waits for the first"
+    assert wait(table.replace(",yes\n", ",no\n")) > 0.5

@@ -54,6 +54,19 @@ static void csv_has_names_in_any_order(void **state)
     assert_string_equal(t.accounts.words[t.jobs[0].account], "alice");
 }
 
+static void csv_tells_who_was_attached(void **state)
+{
+    (void)state;
+    AUTO(trace) struct trace t = TRACE_INIT;
+    AUTO(trace) struct trace old = TRACE_INIT;
+    read_trace("submitted,run,attached\n1,60,yes\n2,60,no\n3,60,\n", &t);
+    assert_true(t.jobs[0].attached);
+    assert_false(t.jobs[1].attached || t.jobs[2].attached);
+    read_trace("submitted,run\n1,60\n", &old); /* as it was before there was such a column */
+    assert_false(old.jobs[0].attached);
+    refused("submitted,run,attached\n1,60,maybe\n", "t:2: attached is yes or no, not 'maybe'");
+}
+
 static void csv_asks_for_memory_too(void **state)
 {
     (void)state;
@@ -155,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(four_numbers_are_a_plain_trace),
         cmocka_unit_test(csv_has_names_in_any_order),
+        cmocka_unit_test(csv_tells_who_was_attached),
         cmocka_unit_test(csv_asks_for_memory_too),
         cmocka_unit_test(sacct_is_read_without_its_steps),
         cmocka_unit_test(history_is_lines_a_list_or_an_answer),
