@@ -70,6 +70,22 @@ static size_t first_alone(const struct look *l, const struct moments *m)
     return low;
 }
 
+static bool room_at(const struct place_ahead *a, int64_t at_us, const struct place *p)
+{
+    return !a->room || a->room(a->arg, at_us, p);
+}
+
+/* Beside the others, and with room for it besides. */
+static bool goes_at(const struct look *l, int64_t at_us, struct place *ret)
+{
+    if (!room_at(l->ahead, at_us, NULL) || !fits_at(l, at_us, true, ret))
+        return false;
+    if (room_at(l->ahead, at_us, ret))
+        return true;
+    place_done(ret);
+    return false;
+}
+
 bool place_earliest(const struct inventory *inv, const struct request *r,
                     const struct place_rules *rules, struct now now, const struct place_ahead *a,
                     struct place *ret_place, int64_t *ret_when_boot_us)
@@ -78,7 +94,7 @@ bool place_earliest(const struct inventory *inv, const struct request *r,
     AUTO(moments) struct moments m = moments_list(inv, rules->mode_hold_us, now);
     all_moments(&m, a, now);
     for (size_t i = first_alone(&l, &m); i < m.count; i++)
-        if (fits_at(&l, m.list[i], true, ret_place)) {
+        if (goes_at(&l, m.list[i], ret_place)) {
             *ret_when_boot_us = m.list[i] == now.boot_us + 1 ? now.boot_us : m.list[i];
             return true;
         }

@@ -15,8 +15,12 @@
 /* What is kept if it began at that moment: one per card, valid until the next call; NULL: nothing. */
 typedef const struct place_kept *(*place_kept_fn)(void *arg, int64_t at_boot_us);
 
+/* Does what the cards do not tell let it start then? `p`: there; NULL: anywhere at all. */
+typedef bool (*place_room_fn)(void *arg, int64_t at_boot_us, const struct place *p);
+
 struct place_ahead {
     place_kept_fn kept;
+    place_room_fn room; /* NULL: always */
     void *arg;
     const int64_t *also; /* more moments at which something may become possible, in any order */
     size_t also_count;

@@ -154,7 +154,9 @@ enum place_verdict ask_alone(struct sched *s, const struct inventory *inv, struc
 bool ask_reservation(struct sched *s, const struct inventory *inv, struct entry *e, struct now now)
 {
     static const bool no = false;
+    const struct node_need *said = &e->shape->question->said;
     uint64_t key = mix(sense_of(s, inv, e->shape->question), ASKED_SOONEST);
+    key = mix(mix(key, said->cpu_milli), said->mem_bytes);
     if (!booking_room(s, e) || map_get(&s->refused, key))
         return false;
     if (booking_make(s, inv, e, now) ||

@@ -277,6 +277,8 @@ struct ahead {
     const struct inventory *inv;
     struct span span;
     int64_t limit_us;
+    const struct question *question;
+    bool kept; /* what is kept for one of whom nobody can say when he starts counts */
 };
 
 static const struct place_kept *kept_ahead(void *arg, int64_t at_boot_us)
@@ -287,6 +289,15 @@ static const struct place_kept *kept_ahead(void *arg, int64_t at_boot_us)
     a->span.until_us = later(at_boot_us, a->limit_us);
     keep_all(a->s, a->inv, &a->span, kept);
     return kept;
+}
+
+/* Has the machine what it needs then? */
+static bool room_ahead(void *arg, int64_t at_boot_us, const struct place *p)
+{
+    const struct ahead *a = arg;
+    struct node_need need = p ? node_on(a->s, a->question, p) : node_least(a->s, a->question);
+    struct node_view v = { .without = a->span.without, .first = a->span.first, .kept = a->kept };
+    return node_fits_from(a->s, &need, v, at_boot_us, a->limit_us);
 }
 
 /* When the others are over, and what they keep with them. */
@@ -311,19 +322,25 @@ static bool find(struct sched *s, const struct inventory *inv, const struct entr
                  size_t without, size_t first, int64_t before_us, struct now now,
                  struct booking *ret)
 {
-    struct ahead a = { .s = s, .inv = inv, .limit_us = e->limit_us };
+    struct question *q = e->shape->question;
+    struct ahead a = { .s = s, .inv = inv, .limit_us = e->limit_us, .question = q };
     struct place_rules rules = reserve_rules(s, s->reservation.entry != e);
+    question_look(s, inv, q);
+    struct node_need least = node_least(s, q);
+    size_t more = node_moment_count(s, &least);
     auto_free int64_t *ends =
-        mem_new((2 * s->bookings.count + s->bookings.closed_count + 1) * sizeof *ends);
-    struct place_ahead ahead = { .kept = kept_ahead, .arg = &a, .also = ends };
+        mem_new((2 * s->bookings.count + s->bookings.closed_count + more + 1) * sizeof *ends);
+    struct place_ahead ahead = { .kept = kept_ahead, .room = room_ahead, .arg = &a, .also = ends };
     a.span.without = without;
     a.span.first = first;
+    a.kept = s->reservation.entry != e;
     ahead.also_count = list_ends(s, inv, ends);
+    ahead.also_count += node_moments(s, more, ends + ahead.also_count);
     ahead.before_us = before_us;
     *ret = (struct booking){ .entry = (struct entry *)e }; /* its owner's again */
-    if (!place_earliest(inv, &e->shape->question->request, &rules, now, &ahead, &ret->place,
-                        &ret->from_us))
+    if (!place_earliest(inv, &q->request, &rules, now, &ahead, &ret->place, &ret->from_us))
         return false;
+    ret->need = node_on(s, q, &ret->place);
     ret->until_us = later(ret->from_us, e->limit_us);
     return true;
 }
@@ -336,6 +353,7 @@ static void insert(struct sched *s, size_t at, const struct booking *b)
     all->list[at] = *b;
     all->count++;
     all->stale = true;
+    node_add(&s->node.booked, &b->need);
     b->entry->shape->question->booked++;
     b->entry->shape->booked++;
 }
@@ -375,8 +393,11 @@ bool booking_make_first(struct sched *s, const struct inventory *inv, struct ent
 
 static void replace(struct sched *s, size_t at, const struct booking *b)
 {
-    place_done(&s->bookings.list[at].place);
-    s->bookings.list[at] = *b;
+    struct booking *old = &s->bookings.list[at];
+    node_sub(&s->node.booked, &old->need);
+    node_add(&s->node.booked, &b->need);
+    place_done(&old->place);
+    *old = *b;
     s->bookings.stale = true;
 }
 
@@ -400,6 +421,7 @@ void booking_drop(struct sched *s, size_t at)
     struct bookings *b = &s->bookings;
     b->list[at].entry->shape->question->booked--;
     b->list[at].entry->shape->booked--;
+    node_sub(&s->node.booked, &b->list[at].need);
     place_done(&b->list[at].place);
     b->count--;
     memmove(&b->list[at], &b->list[at + 1], (b->count - at) * sizeof *b->list);
@@ -482,7 +504,15 @@ static bool item_holds(const struct inventory_card *c, const struct placed *item
     return true;
 }
 
-static bool holds(const struct sched *s, const struct inventory *inv, size_t at)
+/* Will the machine have what it needs, beside those before it or (`all`) all others? */
+static bool node_holds(struct sched *s, size_t at, bool all)
+{
+    const struct booking *b = &s->bookings.list[at];
+    struct node_view v = { .without = at, .first = all ? SIZE_MAX : at };
+    return node_fits_from(s, &b->need, v, b->from_us, b->entry->limit_us);
+}
+
+static bool holds(struct sched *s, const struct inventory *inv, size_t at)
 {
     const struct booking *b = &s->bookings.list[at];
     for (size_t i = 0; i < b->place.count; i++) {
@@ -494,11 +524,11 @@ static bool holds(const struct sched *s, const struct inventory *inv, size_t at)
     for (size_t i = 0; i < at; i++)
         if (booked_twice(s, inv, &s->bookings.list[i], b))
             return false;
-    return true;
+    return node_holds(s, at, false);
 }
 
 /* Is it in nobody's way, whether he was booked before it or later? */
-static bool fits_in(const struct sched *s, const struct inventory *inv, size_t at)
+static bool fits_in(struct sched *s, const struct inventory *inv, size_t at)
 {
     const struct booking *b = &s->bookings.list[at];
     for (size_t i = 0; i < s->bookings.count; i++)
@@ -507,7 +537,7 @@ static bool fits_in(const struct sched *s, const struct inventory *inv, size_t a
     for (size_t i = 0; i < b->place.count; i++)
         if (is_closed(s, b, b->place.items[i].ordinal))
             return false;
-    return true;
+    return node_holds(s, at, true);
 }
 
 static void give(struct sched *s, size_t at, struct entry *e)

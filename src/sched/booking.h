@@ -21,6 +21,7 @@
 #define DIVVY_SCHED_BOOKING_H
 
 #include "plan/place.h"
+#include "sched/node.h"
 #include "sched/sched.h"
 
 struct entry;
@@ -29,6 +30,7 @@ struct question;
 struct booking {
     struct entry *entry;
     struct place place;        /* owned */
+    struct node_need need;     /* of the machine, on that place */
     int64_t from_us, until_us; /* until: INT64_MAX without a limit */
 };
 

@@ -47,17 +47,31 @@ int64_t counted_most_us(const struct sched *s, const struct bulk *b, uint32_t ca
 }
 
 /* Does it fit at that moment, for as long as it may take? */
-static bool fits_at(const struct sched *s, const struct bulk *b, const struct planned *p,
-                    int64_t at_us)
+static bool fits_at(struct sched *s, const struct bulk *b, const struct planned *p, int64_t at_us)
 {
+    int64_t limit_us = p->until_us - p->from_us;
     return free_at(s, b, at_us) >= p->cards &&
-           next_conflict_us(s, b, p->cards, at_us) >= later(at_us, p->until_us - p->from_us);
+           next_conflict_us(s, b, p->cards, at_us) >= later(at_us, limit_us) &&
+           node_fits_from(s, &p->need, NODE_VIEW_ALL, at_us, limit_us);
 }
 
-static int64_t soonest_us(const struct sched *s, const struct bulk *b, const struct planned *p,
+/* The first moment at which somebody ends who has of the machine what it needs. */
+static int64_t soonest_room_us(struct sched *s, const struct bulk *b, const struct planned *p,
+                               int64_t now_us)
+{
+    size_t n = node_moment_count(s, &p->need);
+    auto_free int64_t *ends = mem_new((n + 1) * sizeof *ends);
+    n = node_moments(s, n, ends);
+    for (size_t i = 0; i < n; i++)
+        if (ends[i] > now_us && fits_at(s, b, p, ends[i]))
+            return ends[i];
+    return INT64_MAX;
+}
+
+static int64_t soonest_us(struct sched *s, const struct bulk *b, const struct planned *p,
                           int64_t now_us)
 {
-    int64_t soonest = INT64_MAX;
+    int64_t soonest = soonest_room_us(s, b, p, now_us);
     for (size_t i = 0; i < s->planned_count; i++) {
         int64_t at = s->planned[i].until_us;
         if (at > now_us && at < soonest && fits_at(s, b, p, at))
@@ -75,7 +89,8 @@ static int64_t soonest_us(const struct sched *s, const struct bulk *b, const str
 
 void counted_plan(struct sched *s, const struct bulk *b, const struct entry *e, int64_t now_us)
 {
-    struct planned p = { .from_us = 0, .cards = e->shape->question->request.count };
+    const struct question *q = e->shape->question;
+    struct planned p = { .cards = q->request.count, .need = node_least(s, q) };
     if (s->planned_count >= s->policy.reservations)
         return;
     p.until_us = e->limit_us;
@@ -86,4 +101,11 @@ void counted_plan(struct sched *s, const struct bulk *b, const struct entry *e, 
     p.from_us = at;
     p.until_us = later(at, e->limit_us);
     s->planned[s->planned_count++] = p;
+    node_add(&s->node.booked, &p.need);
+}
+
+void counted_forget(struct sched *s)
+{
+    while (s->planned_count > 0)
+        node_sub(&s->node.booked, &s->planned[--s->planned_count].need);
 }

@@ -30,7 +30,8 @@ void sched_cycle(struct sched *s, struct now now)
     s->bookings.looks = 0;
     s->holder_asked = false;
     s->passed_over = false;
-    s->planned_count = 0;
+    counted_forget(s);
+    s->node.stale = true;
 }
 
 /* A booking went, so there may be room where there was none: all are asked again. */
@@ -63,6 +64,15 @@ static bool fits(struct sched *s, const struct inventory *inv, struct question *
     return true;
 }
 
+/* How long the machine has what it needs there from now on; NULL: what it needs at least. */
+static int64_t room_us(struct sched *s, const struct inventory *inv, struct question *q,
+                       const struct place *p, struct node_view v, struct now now)
+{
+    question_look(s, inv, q);
+    struct node_need need = p ? node_on(s, q, p) : node_least(s, q);
+    return node_most_us(s, &need, v, now);
+}
+
 /* The longest limit below `level` with which the question has a place now; 0: none has. */
 static int64_t longest_us(struct sched *s, const struct inventory *inv, struct question *q,
                           size_t level, bool with_bans, struct now now)
@@ -84,16 +94,27 @@ static int64_t longest_us(struct sched *s, const struct inventory *inv, struct q
 static void answer(struct sched *s, const struct inventory *inv, struct question *q, size_t level,
                    int64_t limit_us, struct now now)
 {
-    int64_t most = longest_us(s, inv, q, level, true, now);
+    int64_t room = room_us(s, inv, q, NULL, NODE_VIEW_ALL, now);
+    size_t end = level + (room < limit_us); /* then it was not the cards that said no */
+    int64_t most = longest_us(s, inv, q, end, true, now);
     if (s->reservation.entry) {
         int64_t least = longest_us(s, inv, q, level + 1, false, now);
         least = least < s->reservation.short_us ? least : s->reservation.short_us;
         most = least > most ? least : most;
     }
+    most = room < most ? room : most;
     if (most > 0 && most < limit_us)
         question_set(s, q, ANSWER_SHORT, most);
     else
         question_set(s, q, ANSWER_NO, 0);
+}
+
+/* A start is kept for the first of its request. */
+static void book(struct sched *s, const struct inventory *inv, struct entry *e, struct now now)
+{
+    if (booking_of(s, e) == SIZE_MAX && !e->shape->question->booked)
+        (void)ask_reservation(s, inv, e,
+                              now); /* where none can be had, the next may have better luck */
 }
 
 /* It does not fit, and others may be before it from here on. */
@@ -106,9 +127,27 @@ static void does_not_fit(struct sched *s, const struct inventory *inv, struct en
     }
     s->passed_over = true;
     answer(s, inv, e->shape->question, level, e->limit_us, now);
-    if (booking_of(s, e) == SIZE_MAX && !e->shape->question->booked)
-        (void)ask_reservation(s, inv, e,
-                              now); /* where none can be had, the next may have better luck */
+    book(s, inv, e, now);
+}
+
+/* Has the machine too little for it there? NULL: anywhere. Then its question has an answer. */
+static bool lacks_room(struct sched *s, const struct inventory *inv, struct entry *e,
+                       const struct place *p, struct now now)
+{
+    struct question *q = e->shape->question;
+    int64_t most = room_us(s, inv, q, p, NODE_VIEW_ALL, now);
+    if (most >= e->limit_us)
+        return false;
+    struct node_need least = node_least(s, q);
+    if (node_over(s, &least)) {
+        question_set(s, q, ANSWER_NEVER, 0);
+        return true;
+    }
+    s->passed_over = true;
+    question_set(s, q, most > 0 ? ANSWER_SHORT : ANSWER_NO, most);
+    if (!inv->bulk)
+        book(s, inv, e, now);
+    return true;
 }
 
 /* Beside the cards that are kept there is no room; a short one may use them. */
@@ -134,6 +173,8 @@ static bool try_counted(struct sched *s, const struct inventory *inv, struct ent
     int64_t most = INT64_MAX;
     if (verdict == PLACE_NOW && q->request.kind == REQUEST_CARDS)
         most = counted_most_us(s, inv->bulk, q->request.count, now.boot_us);
+    int64_t room = room_us(s, inv, q, NULL, NODE_VIEW_ALL, now);
+    most = room < most ? room : most;
     if (verdict == PLACE_NOW && e->limit_us <= most)
         return true;
     if (verdict == PLACE_NOW)
@@ -154,10 +195,16 @@ static bool try_start(struct sched *s, const struct inventory *inv, struct entry
 {
     if (inv->bulk)
         return try_counted(s, inv, e, now, d);
+    if (lacks_room(s, inv, e, NULL, now))
+        return false;
     size_t level = booking_level(s, inv, e->limit_us, now);
     enum place_verdict verdict = ask(s, inv, e, level, true, now, d);
-    if (verdict == PLACE_NOW || try_kept(s, inv, e, level, now, d))
-        return true;
+    if (verdict == PLACE_NOW || try_kept(s, inv, e, level, now, d)) {
+        if (!lacks_room(s, inv, e, &d->place, now))
+            return true;
+        sched_decision_done(d);
+        return false;
+    }
     does_not_fit(s, inv, e, level, verdict, now);
     return false;
 }
@@ -194,20 +241,33 @@ static bool is_limited(struct sched *s, const struct inventory *inv, struct entr
     return e->shape->meter_count && meters_full(e->shape).meter;
 }
 
+/* Where it may start beside the other bookings, or beside those before it. */
+static enum place_verdict ask_beside(struct sched *s, const struct inventory *inv, size_t at,
+                                     bool only_before, struct now now, struct sched_decision *d)
+{
+    struct entry *e = s->bookings.list[at].entry;
+    struct question *q = e->shape->question;
+    struct place_rules rules = reserve_rules(s, false);
+    struct node_view v = { .without = at, .first = only_before ? at : SIZE_MAX };
+    rules.kept = booking_kept_from(s, inv, at, only_before, now);
+    enum place_verdict verdict =
+        place_request(inv, &q->request, &rules, now, &d->place, &d->plan, NULL);
+    if (verdict != PLACE_NOW || room_us(s, inv, q, &d->place, v, now) >= e->limit_us)
+        return verdict;
+    sched_decision_done(d);
+    return PLACE_LATER;
+}
+
 /* The place that is kept for it, whatever that does to those behind it, once its time has come. */
 static enum place_verdict ask_booked(struct sched *s, const struct inventory *inv, size_t at,
                                      struct now now, struct sched_decision *d)
 {
     const struct booking *b = &s->bookings.list[at];
-    const struct request *r = &b->entry->shape->question->request;
-    struct place_rules rules = reserve_rules(s, false);
     *d = (struct sched_decision){ .job_id = b->entry->id };
-    rules.kept = booking_kept_from(s, inv, at, false, now);
-    enum place_verdict v = place_request(inv, r, &rules, now, &d->place, &d->plan, NULL);
+    enum place_verdict v = ask_beside(s, inv, at, false, now, d);
     if (v != PLACE_LATER || b->from_us > now.boot_us)
         return v;
-    rules.kept = booking_kept_from(s, inv, at, true, now);
-    return place_request(inv, r, &rules, now, &d->place, &d->plan, NULL);
+    return ask_beside(s, inv, at, true, now, d);
 }
 
 /* One that cannot start yet: sooner than it was told, perhaps; and what does its like do? */
@@ -236,6 +296,17 @@ static struct entry *whose_turn(struct sched *s, const struct inventory *inv, si
     return first;
 }
 
+/* Could it go now, if nothing were kept for anybody? */
+static enum place_verdict ask_alone_with_room(struct sched *s, const struct inventory *inv,
+                                              struct question *q, struct now now)
+{
+    enum place_verdict verdict = ask_alone(s, inv, q, now);
+    struct node_need least = node_least(s, q);
+    if (verdict != PLACE_NOW || node_fits_now(s, &least))
+        return verdict;
+    return node_over(s, &least) ? PLACE_NEVER : PLACE_LATER;
+}
+
 /* True: starts as `d` says; else it stays booked or, by a limit or for good, does not. */
 static bool booked_starts(struct sched *s, const struct inventory *inv, size_t at, struct now now,
                           struct sched_decision *d)
@@ -246,7 +317,7 @@ static bool booked_starts(struct sched *s, const struct inventory *inv, size_t a
         booking_drop(s, at);
         return false;
     }
-    enum place_verdict verdict = ask_alone(s, inv, q, now);
+    enum place_verdict verdict = ask_alone_with_room(s, inv, q, now);
     bool may_fit = verdict == PLACE_NOW;
     if (may_fit)
         verdict = ask_booked(s, inv, at, now, d);
@@ -288,6 +359,18 @@ static bool bookings_start(struct sched *s, const struct inventory *inv, struct 
     return false;
 }
 
+static enum place_verdict ask_holder(struct sched *s, const struct inventory *inv, struct entry *e,
+                                     size_t level, struct now now, struct sched_decision *d)
+{
+    struct node_view v = { .without = SIZE_MAX, .first = SIZE_MAX };
+    enum place_verdict verdict = ask(s, inv, e, level, false, now, d);
+    if (verdict != PLACE_NOW ||
+        room_us(s, inv, e->shape->question, &d->place, v, now) >= e->limit_us)
+        return verdict;
+    sched_decision_done(d);
+    return PLACE_LATER;
+}
+
 /* The one with cards kept goes next, and its cards are chosen anew. */
 static bool holder_starts(struct sched *s, const struct inventory *inv, struct now now,
                           struct sched_decision *ret)
@@ -301,7 +384,7 @@ static bool holder_starts(struct sched *s, const struct inventory *inv, struct n
         reserve_clear(s);
         return false;
     }
-    enum place_verdict verdict = ask(s, inv, e, level, false, now, ret);
+    enum place_verdict verdict = ask_holder(s, inv, e, level, now, ret);
     if (verdict == PLACE_NOW && !stopped(s, e, ret))
         return true;
     if (verdict != PLACE_LATER) {
@@ -337,8 +420,12 @@ static bool claim_starts(struct sched *s, const struct inventory *inv, struct no
     question_look(s, inv, e->shape->question);
     *ret = (struct sched_decision){ .job_id = e->id };
     if (place_request(inv, &e->shape->question->request, &rules, now, &ret->place, &ret->plan,
-                      NULL) == PLACE_NOW)
-        return !stopped(s, e, ret);
+                      NULL) == PLACE_NOW) {
+        struct node_need need = node_on(s, e->shape->question, &ret->place);
+        if (node_fits_now(s, &need))
+            return !stopped(s, e, ret);
+        sched_decision_done(ret);
+    }
     if (!inv->bulk && booking_of(s, e) != 0 && /* what they leave is nobody else's */
         booking_make_first(s, inv, e, now))
         begin_anew(s);
@@ -362,6 +449,7 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
     if (s->bookings.dropped)
         begin_anew(s);
     s->bookings.stale = true; /* something started, maybe */
+    node_look(s, inv);
     reserve_look(s, inv);
     keep_look(s, inv, false);
     if (claim_starts(s, inv, now, &d) || holders_start(s, inv, now, &d)) {

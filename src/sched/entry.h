@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "model/job.h"
+#include "sched/node.h"
 
 enum entry_state { ENTRY_PENDING = 0, ENTRY_HELD, ENTRY_RUNNING };
 
@@ -24,7 +25,8 @@ struct run {
     uint64_t share_ppm; /* of a card, as its account pays it */
     uint64_t held_ppm;  /* dominant share of what it holds: its service */
     int64_t since_us;
-    bool leaving; /* told to go for another */
+    struct node_need need; /* of the machine */
+    bool leaving;          /* told to go for another */
 };
 
 struct entry {

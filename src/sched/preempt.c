@@ -250,12 +250,16 @@ void sched_leaving(struct sched *s, uint64_t id)
         return;
     mark(e, true);
     s->stock_taken = false;
+    s->node.stale = true;
 }
 
 /* Would it fit with these and all that are told to go gone? */
 static bool fits_counted(const struct sched *s, const struct bulk *b, const struct entry *e)
 {
     uint64_t have = (uint64_t)b->free * PPM;
+    struct node_need need = node_least(s, e->shape->question);
+    if (!node_fits_without_leaving(s, &need))
+        return false;
     for (const struct entry *v = s->runs; v; v = v->right)
         have += v->run->leaving ? v->run->held_ppm : 0;
     return have >= (uint64_t)e->shape->question->request.count * PPM;
@@ -277,9 +281,10 @@ static bool fits(struct sched *s, const struct inventory *inv, const struct entr
     if (place_request(&copy, &e->shape->question->request, &rules, now, &place, &plan, NULL) !=
         PLACE_NOW)
         return false;
+    struct node_need need = node_on(s, e->shape->question, &place);
     place_done(&place);
     plan_done(&plan);
-    return true;
+    return node_fits_without_leaving(s, &need);
 }
 
 static bool somebody_leaves(const struct sched *s)

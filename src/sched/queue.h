@@ -4,9 +4,9 @@
  * A question is a request as plan/ is asked: shared by all accounts, asked at
  * most twice a cycle when the answer is no. Requests that come to the same
  * profiles on these boards have the same answer (`refused` remembers it), so
- * that a thousand different sizes cost no more than the profiles there are. A
- * shape is one account's jobs with
- * the same question. Both live as long as a job refers to them.
+ * that a thousand different sizes cost no more than the profiles there are. What
+ * a job says of CPUs and memory is part of its question, and no matter to plan/. A
+ * shape is one account's jobs with the same question. Both live as long as a job refers to them.
  */
 #ifndef DIVVY_SCHED_QUEUE_H
 #define DIVVY_SCHED_QUEUE_H
@@ -17,6 +17,7 @@
 #include "sched/entry.h"
 #include "sched/fairtree.h"
 #include "sched/meter.h"
+#include "sched/node.h"
 #include "sched/sched.h"
 
 enum answer {
@@ -34,6 +35,7 @@ struct need {
 
 struct question {
     struct request request;
+    struct node_need said; /* of the machine beside */
     uint64_t hash;
     struct question *next; /* all of them */
     uint32_t shapes;       /* that ask it */
@@ -140,6 +142,7 @@ struct reservation {
 struct planned {
     int64_t from_us, until_us;
     uint32_t cards;
+    struct node_need need;
 };
 
 struct sched {
@@ -184,6 +187,7 @@ struct sched {
     struct entry *claim; /* others are stopped for it: it goes first; NULL: nobody */
     int64_t crossing_us; /* no running job passes a threshold of service before this */
     bool stock_taken;    /* what leaves and classes hold is that of now */
+    struct node node;
     enum card_ban *bans; /* reserved cards, for place/ */
     size_t ban_alloc;
 };
@@ -258,6 +262,20 @@ int64_t counted_most_us(const struct sched *s, const struct bulk *b, uint32_t ca
                         int64_t now_us);
 /* Plans the first start of one that cannot start now, while the policy allows more of them. */
 void counted_plan(struct sched *s, const struct bulk *b, const struct entry *e, int64_t now_us);
+void counted_forget(struct sched *s); /* another cycle */
+
+/* ---- words (why.c, why_node.c) ---- */
+
+/* "16:40", and the day where that is far. */
+void why_add_time(struct text *t, int64_t boot_us, struct now now);
+/* "; with a time limit of at most 40 minutes it could start now", where that is of use. */
+void why_add_sooner(struct text *t, int64_t limit_us);
+/* Says what of the machine is lacking now; false: nothing. */
+bool why_node_waits(struct sched *s, const struct inventory *inv, const struct entry *e,
+                    struct now now, struct sched_explanation *x);
+/* The same, or for whom it is kept: the whole reason. */
+bool why_node(struct sched *s, const struct inventory *inv, const struct entry *e, struct now now,
+              struct sched_explanation *x);
 
 /* ---- who goes for whom (preempt.c) ---- */
 

@@ -142,6 +142,15 @@ static void keep_cards(struct sched *s, const struct inventory *inv, const size_
     }
 }
 
+/* Is it the machine, of which those that run without a limit have too much? */
+static bool lacks_node(struct sched *s, const struct inventory *inv, const struct entry *e)
+{
+    struct question *q = e->shape->question;
+    question_look(s, inv, q);
+    struct node_need least = node_least(s, q);
+    return node_is_endless(s, &least);
+}
+
 bool reserve_for(struct sched *s, const struct inventory *inv, struct entry *e, struct now now)
 {
     struct reservation *res = &s->reservation;
@@ -149,15 +158,16 @@ bool reserve_for(struct sched *s, const struct inventory *inv, struct entry *e, 
     auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
     int64_t when;
     size_t n = place_soonest(inv, &e->shape->question->request, &rules, now, cards, &when);
+    bool node = lacks_node(s, inv, e);
     n = n ? 0 : without_end(s, inv, e, now, cards); /* where it can be told, a booking says it */
-    if (n == 0) {
+    if (n == 0 && !node) {
         if (res->entry == e)
             reserve_clear(s);
         return false;
     }
     keep_cards(s, inv, cards, n);
     res->entry = e;
-    res->short_us = 0;
+    res->short_us = node ? node_oldest_us(s, now.boot_us) : 0;
     for (size_t i = 0; i < n; i++) {
         int64_t age = oldest_age(&inv->cards[cards[i]], now.boot_us);
         res->short_us = age > res->short_us ? age : res->short_us;

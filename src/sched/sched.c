@@ -59,6 +59,7 @@ void sched_free(struct sched *s)
     free(s->reservation.ordinals);
     free(s->bans);
     free(s->planned);
+    node_done(&s->node);
     free(s);
 }
 
@@ -70,6 +71,7 @@ void sched_set_policy(struct sched *s, const struct sched_policy *policy, struct
     s->policy = *policy;
     s->policy.keep_ppm = old.keep_ppm; /* shapes know whether it concerns them */
     s->policy.keep_for_us = old.keep_for_us;
+    s->policy.node = old.node; /* questions know what is counted of them */
 }
 
 /* ---- shapes ---------------------------------------------------------------- */
@@ -87,14 +89,16 @@ void question_set(struct sched *s, struct question *q, enum answer answer, int64
     s->line_wide = true;
 }
 
-static struct question *question_get(struct sched *s, const struct request *r)
+static struct question *question_get(struct sched *s, const struct request *r,
+                                     const struct node_need *said)
 {
     uint64_t hash = request_hash(r);
     for (struct question *q = s->questions; q; q = q->next)
-        if (q->hash == hash && request_same(&q->request, r))
+        if (q->hash == hash && request_same(&q->request, r) && node_same(&q->said, said))
             return q;
     struct question *q = mem_new(sizeof *q);
     q->request = *r;
+    q->said = *said;
     q->hash = hash;
     q->next = s->questions;
     s->questions = q;
@@ -116,10 +120,12 @@ static void question_drop(struct sched *s, struct question *q)
 }
 
 /* Jobs of several users are told apart where limits tell them apart. */
-static bool shape_same(const struct shape *sh, const struct request *r, const struct class *c,
-                       struct meter **meters, uint32_t count)
+static bool shape_same(const struct shape *sh, const struct request *r,
+                       const struct node_need *said, const struct class *c, struct meter **meters,
+                       uint32_t count)
 {
-    return sh->class == c && request_same(&sh->question->request, r) && sh->meter_count == count &&
+    return sh->class == c && request_same(&sh->question->request, r) &&
+           node_same(&sh->question->said, said) && sh->meter_count == count &&
            (!count || memcmp(sh->meters, meters, count * sizeof(struct meter *)) == 0);
 }
 
@@ -128,15 +134,16 @@ static struct shape *shape_get(struct sched *s, struct leaf *l, const struct sch
     struct class *c = class_get(s, job->qos && *job->qos ? job->qos : QOS_DEFAULT);
     uint32_t count;
     auto_free struct meter **meters = meters_find(s, l->account, c, job, &count);
+    struct node_need said = node_said(s, job);
     for (struct shape *sh = l->shapes; sh; sh = sh->next)
-        if (shape_same(sh, job->request, c, meters, count))
+        if (shape_same(sh, job->request, &said, c, meters, count))
             return sh;
     struct shape *sh = mem_new(sizeof *sh);
     sh->leaf = l;
     sh->class = c;
     sh->meters = take_ptr(meters);
     sh->meter_count = count;
-    sh->question = question_get(s, job->request);
+    sh->question = question_get(s, job->request, &said);
     sh->question->shapes++;
     sh->next = l->shapes;
     l->shapes = sh;
@@ -351,6 +358,7 @@ static void stop_running(struct sched *s, struct entry *e, int64_t at_us)
     e->attained_card_us = attained(e, at_us);
     preempt_ended(s, e);
     meters_give(e->shape, &e->run->place);
+    node_ended(s, e);
     l->running_ppm -= e->run->share_ppm;
     l->running--;
     s->running--;
@@ -407,7 +415,9 @@ void sched_start(struct sched *s, uint64_t id, const struct place *place, uint64
     r->held_ppm = place ? charge_dominant_ppm(place) : share_ppm;
     r->share_ppm = (uint64_t)((double)share_ppm * e->shape->class->charge + 0.5);
     r->since_us = since_us;
+    r->need = node_on(s, e->shape->question, place);
     run_put(s, e, r);
+    node_started(s, e);
     meters_take(e->shape, &r->place);
     l->running_ppm += r->share_ppm;
     l->held_ppm += r->held_ppm;
@@ -483,6 +493,9 @@ int sched_admit(struct sched *s, const struct inventory *inv, const struct sched
     auto_free struct meter **meters = meters_find(s, a, c, job, &sh.meter_count);
     int64_t frees_us = INT64_MAX;
     sh.meters = meters;
+    int r = sched_node_check(s, job, e);
+    if (r < 0)
+        return r;
     question_look(s, inv, &q);
     keep_look(s, inv, true);
     struct excess x =
@@ -505,6 +518,6 @@ size_t sched_bytes(const struct sched *s)
     for (const struct question *q = s->questions; q; q = q->next)
         bytes += sizeof *q + q->waiting.alloc * sizeof *q->waiting.items;
     bytes += s->tree_alloc * sizeof *s->tree + s->line_alloc * sizeof *s->line;
-    bytes += s->held.alloc * sizeof *s->held.items;
+    bytes += s->held.alloc * sizeof *s->held.items + s->node.end_alloc * sizeof *s->node.ends;
     return bytes + s->accounts_by_name.alloc * sizeof *s->accounts_by_name.entries;
 }

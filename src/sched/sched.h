@@ -34,6 +34,11 @@
  * of its class or of the server is passed over: it gets no reservation and
  * stands in nobody's way.
  *
+ * The machine. Beside its place a job needs CPUs and memory: what it says for
+ * each of its tasks, else its part by its part of the cards. It starts only
+ * when what all that run need and its own is no more than the machine has. Whoever
+ * finds no room there is blocked as one who finds no card.
+ *
  * Blocked jobs. The first jobs in that order that do not fit, one for each
  * request, get reservations: a time and an exact place, the first at which it
  * fits for as long as its limit lets it run, beside those who were there
@@ -88,6 +93,12 @@ struct sched_order {
 };
 /* All weights 0: first come, first served over all accounts. */
 
+/* What the machine has for jobs beside its cards. */
+struct sched_node {
+    uint64_t cpu_milli, mem_bytes; /* 1000: one CPU; 0: not counted */
+    bool cpu_shares, mem_shares;   /* who says nothing needs his part, by his part of the cards */
+};
+
 struct sched_policy {
     int64_t half_life_us;  /* of usage; 0: no decay */
     int64_t advance_us;    /* what a running job counts for beyond what it has used */
@@ -98,8 +109,9 @@ struct sched_policy {
     struct sched_order order;
     int64_t las_us[SCHED_LAS_MAX]; /* rising thresholds of attained service, card·µs */
     uint32_t las_count;
-    uint32_t keep_ppm;   /* this part of all cards is kept for short and attached jobs */
-    int64_t keep_for_us; /* short: of at most this limit. Both are fixed by sched_new. */
+    uint32_t keep_ppm;      /* this part of all cards is kept for short and attached jobs */
+    int64_t keep_for_us;    /* short: of at most this limit. Both are fixed by sched_new, and… */
+    struct sched_node node; /* …this */
     bool preempt_las;    /* inside an account with SCHED_LAS: who had more goes for who had less */
     bool preempt_shares; /* between accounts: jobs of a larger share go for a smaller one */
 };
@@ -207,6 +219,8 @@ struct sched_job {
     double attained_card_us;       /* service of attempts that are over */
     bool attached;                 /* somebody sits before it: see keep_ppm */
     uint32_t tasks;                /* of sched_admit: handed in together; 0: one */
+    uint64_t mem_bytes;            /* of the machine, for each of its own tasks; 0: not said */
+    uint32_t cpu_milli;            /* the same */
 };
 
 /*
@@ -254,6 +268,20 @@ size_t sched_pending(const struct sched *s);
 size_t sched_running(const struct sched *s);
 /* Bytes of memory held for jobs, shapes and accounts: for bench/ and the status. */
 size_t sched_bytes(const struct sched *s);
+
+/* CPUs and memory of the machine. */
+struct sched_amount {
+    uint64_t cpu_milli, mem_bytes;
+};
+/* What this many ppm of one card are of `whole`, where so many cards share it. */
+uint64_t sched_node_part(uint64_t whole, uint64_t ppm, size_t cards);
+/* Does it say more than the machine has? -EINVAL and a sentence. sched_admit asks this too. */
+int sched_node_check(const struct sched *s, const struct sched_job *job, struct err *e);
+/* What those that run need together; of what sched_policy says that there is. */
+struct sched_amount sched_node_used(struct sched *s, const struct inventory *inv);
+/* What a job needs: where it runs, else at least. False: it is not known here. */
+bool sched_node_needs(struct sched *s, const struct inventory *inv, uint64_t id,
+                      struct sched_amount *ret);
 
 /* An administrator has the card in that time: nobody runs on it then who was not there before. */
 struct sched_closed {

@@ -11,7 +11,7 @@
 #define CARDS_TOLD 3 /* in one sentence */
 
 /* "16:40", and the day where it is not within 20 hours. */
-static void add_time(struct text *t, int64_t boot_us, struct now now)
+void why_add_time(struct text *t, int64_t boot_us, struct now now)
 {
     struct tm tm;
     char words[32];
@@ -51,7 +51,7 @@ static void add_holder(struct text *t, const struct hold *h, struct now now)
     }
     if (h->until_boot_us > now.boot_us) {
         text_add(t, " until ");
-        add_time(t, h->until_boot_us, now);
+        why_add_time(t, h->until_boot_us, now);
     } else {
         text_add(t, h->until_boot_us ? " any moment now" : " without a time limit");
     }
@@ -193,7 +193,7 @@ static int64_t longest_us(struct sched *s, const struct inventory *inv, const st
     return 0;
 }
 
-static void add_sooner(struct text *t, int64_t limit_us)
+void why_add_sooner(struct text *t, int64_t limit_us)
 {
     if (limit_us < CLOCK_MINUTE)
         return;
@@ -224,7 +224,7 @@ static void explain_draining(struct sched *s, const struct inventory *inv, const
     for (size_t i = 0; i < n && i < CARDS_TOLD; i++)
         text_addf(&t, i ? ", gpu%u" : "gpu%u", inv->cards[cards[i]].card.ordinal);
     text_addf(&t, " would do, but %s kept for #%" PRIu64, n == 1 ? "is" : "are", holder->id);
-    add_sooner(&t, x->short_limit_us);
+    why_add_sooner(&t, x->short_limit_us);
     say(x, &t);
 }
 
@@ -237,10 +237,10 @@ static void tell_closed(struct sched *s, const struct inventory *inv, const stru
     x->short_limit_us = longest_us(s, inv, e, level, now);
     text_addf(&t, "gpu%u would do, but maintenance ", c->ordinal);
     text_add(&t, c->from_us > now.boot_us ? "begins there at " : "goes on there until ");
-    add_time(&t, c->from_us > now.boot_us ? c->from_us : c->until_us, now);
+    why_add_time(&t, c->from_us > now.boot_us ? c->from_us : c->until_us, now);
     if (c->from_us > now.boot_us && e->limit_us == INT64_MAX)
         text_add(&t, ", and this has no time limit");
-    add_sooner(&t, x->short_limit_us);
+    why_add_sooner(&t, x->short_limit_us);
     say(x, &t);
 }
 
@@ -279,12 +279,21 @@ static const struct sched_closed *closed_in_the_way(struct sched *s, const struc
     return c;
 }
 
+/* If nothing were kept for others. */
+static bool cards_would_do(struct sched *s, const struct inventory *inv, const struct entry *e,
+                           struct now now)
+{
+    return ask(s, inv, e, ALONE, false, now, NULL) == PLACE_NOW;
+}
+
 static void explain_reserved(struct sched *s, const struct inventory *inv, const struct entry *e,
                              struct now now, struct sched_explanation *x)
 {
     const struct reservation *res = &s->reservation;
     size_t at = booking_of(s, e);
     x->why = WHY_RESERVED;
+    if (at == SIZE_MAX && cards_would_do(s, inv, e, now) && why_node_waits(s, inv, e, now, x))
+        return;
     if (at == SIZE_MAX) {
         tell_wait(s, inv, e, res->cards, res->count, now, x);
         return;
@@ -298,7 +307,7 @@ static void explain_reserved(struct sched *s, const struct inventory *inv, const
     const struct sched_closed *closed = closed_in_the_way(s, inv, e, now);
     if (closed)
         tell_closed(s, inv, e, booking_level(s, inv, e->limit_us, now), closed, now, x);
-    else
+    else if (!cards_would_do(s, inv, e, now) || !why_node_waits(s, inv, e, now, x))
         tell_wait(s, inv, e, cards, n, now, x);
 }
 
@@ -323,7 +332,7 @@ static void explain_held(const struct entry *e, struct now now, struct sched_exp
         text_add(&t, "held until it is released");
     } else {
         text_add(&t, "held until ");
-        add_time(&t, e->held_until_us, now);
+        why_add_time(&t, e->held_until_us, now);
     }
     say(x, &t);
 }
@@ -334,6 +343,8 @@ static void explain_pending(struct sched *s, const struct inventory *inv, const 
     struct err err = ERR_INIT;
     size_t level = booking_level(s, inv, e->limit_us, now);
     const struct sched_closed *closed = closed_in_the_way(s, inv, e, now);
+    if (cards_would_do(s, inv, e, now) && why_node(s, inv, e, now, x))
+        return;
     if (ask(s, inv, e, level, true, now, NULL) == PLACE_NOW) {
         explain_next(e, x);
         return;
@@ -416,7 +427,7 @@ static void explain_limit(struct sched *s, const struct excess *over, struct now
     if (frees_us != INT64_MAX) {
         x->limit_frees_us = frees_us;
         text_add(&t, "; room by ");
-        add_time(&t, frees_us > now.boot_us ? frees_us : now.boot_us, now);
+        why_add_time(&t, frees_us > now.boot_us ? frees_us : now.boot_us, now);
         text_addf(&t, ", when #%" PRIu64 " ends at the latest", job);
     } else if (job) {
         text_addf(&t, "; #%" PRIu64 " has no time limit, so nobody can say when there is room",
@@ -464,6 +475,7 @@ void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, st
     if (!e)
         return;
     s->bookings.stale = true;
+    node_look(s, inv);
     reserve_look(s, inv);
     keep_look(s, inv, false);
     find_turn(s, inv, e, now, ret);

@@ -26,6 +26,8 @@ struct event {
     enum event_kind kind;
     uint32_t account;
     struct request request;
+    uint64_t mem_bytes; /* for each task; 0: not said */
+    uint32_t cpu_milli;
     int64_t limit_us; /* of the job; 0: none */
     int64_t us;       /* how long the job runs, or how much time passes, or the hold */
     uint32_t which;   /* job to cancel, requeue or hold, modulo those that can be */
@@ -44,6 +46,9 @@ struct job {
     uint32_t account;
     uint64_t order;
     struct request request;
+    uint64_t mem_bytes; /* said, for each task */
+    uint32_t cpu_milli;
+    struct sched_amount has; /* of the machine, while it runs */
     int64_t limit_us, runs_us, ends_us, promised_us, held_until_us;
     bool reserved; /* it had a reservation after the last cycle */
 };
@@ -68,7 +73,9 @@ static const char *const account_names[ACCOUNTS] = { "alice", "bob", "carol" };
 static struct request roll_request(struct dice *d)
 {
     static const char *const profiles[] = { "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb" };
-    uint64_t kind = dice_below(d, 10);
+    uint64_t kind = dice_below(d, 11);
+    if (kind == 10)
+        return (struct request){ .kind = REQUEST_NOTHING };
     if (kind < 3)
         return ask_cards(1 + (uint32_t)dice_below(d, 3));
     if (kind < 4)
@@ -85,6 +92,10 @@ static struct event roll_event(struct dice *d, bool endless)
     struct event ev = { .kind = kinds[dice_below(d, 9)] };
     ev.account = (uint32_t)dice_below(d, ACCOUNTS);
     ev.request = roll_request(d);
+    if (dice_below(d, 3) == 0)
+        ev.mem_bytes = (1 + dice_below(d, 8)) * (dice_below(d, 4) ? 4 : 16) * GIB;
+    if (dice_below(d, 3) == 0)
+        ev.cpu_milli = 500 * (1 + (uint32_t)dice_below(d, 16));
     ev.limit_us = (int64_t)(1 + dice_below(d, 120)) * CLOCK_MINUTE;
     ev.us = ev.kind == EV_SUBMIT ? 1 + (int64_t)dice_below(d, (uint64_t)ev.limit_us)
                                  : (int64_t)dice_below(d, 40) * CLOCK_MINUTE;
@@ -119,6 +130,11 @@ static void world_init(struct world *w, uint64_t seed, bool loud)
         w->policy.mode_hold_us = 0;
     if (dice_bool(&d))
         w->policy.reservations = 1 + (uint32_t)dice_below(&d, 12);
+    if (dice_bool(&d))
+        w->policy.node = (struct sched_node){ .mem_bytes = (32 + dice_below(&d, 200)) * GIB,
+                                              .cpu_milli = dice_bool(&d) ? 16000 : 0,
+                                              .mem_shares = dice_bool(&d),
+                                              .cpu_shares = dice_bool(&d) };
     w->queue = sched_new(&w->policy);
     w->now = (struct now){ .boot_us = CLOCK_DAY, .wall_us = 100 * CLOCK_DAY };
     uint64_t cards = 2 + dice_below(&d, 7);
@@ -150,6 +166,80 @@ static void tell(const struct world *w, uint64_t id, const char *what, const cha
                (double)(w->now.boot_us - CLOCK_DAY) / (double)CLOCK_MINUTE, (int)id, what, more);
 }
 
+/* As far as it is counted. */
+static bool asks_same(const struct world *w, const struct job *a, const struct job *b)
+{
+    const struct sched_node *node = &w->policy.node;
+    return request_same(&a->request, &b->request) &&
+           (!node->mem_bytes || a->mem_bytes == b->mem_bytes) &&
+           (!node->cpu_milli || a->cpu_milli == b->cpu_milli);
+}
+
+/* Of the whole machine; what is not counted is 0. */
+static struct sched_amount amount_on(const struct world *w, const struct job *j,
+                                     const struct place *p)
+{
+    const struct sched_node *node = &w->policy.node;
+    uint32_t tasks = request_tasks(&j->request) ? request_tasks(&j->request) : 1;
+    double mem = 0, cpu = 0, cards = (double)w->inv.card_count * PPM;
+    for (size_t i = 0; i < p->count; i++) {
+        mem += p->items[i].mem_ppm;
+        cpu += p->items[i].compute_ppm;
+    }
+    struct sched_amount a = { .cpu_milli = (uint64_t)j->cpu_milli * tasks,
+                              .mem_bytes = j->mem_bytes * tasks };
+    if (!a.mem_bytes && node->mem_shares)
+        a.mem_bytes = (uint64_t)((double)node->mem_bytes * mem / cards);
+    if (!a.cpu_milli && node->cpu_shares)
+        a.cpu_milli = (uint64_t)((double)node->cpu_milli * cpu / cards);
+    return (struct sched_amount){ .cpu_milli = node->cpu_milli ? a.cpu_milli : 0,
+                                  .mem_bytes = node->mem_bytes ? a.mem_bytes : 0 };
+}
+
+static struct sched_amount used(const struct world *w)
+{
+    struct sched_amount sum = { .cpu_milli = 0 };
+    for (uint64_t id = 1; id <= w->last_id; id++)
+        if (w->jobs[id].phase == RUNS) {
+            sum.cpu_milli += w->jobs[id].has.cpu_milli;
+            sum.mem_bytes += w->jobs[id].has.mem_bytes;
+        }
+    return sum;
+}
+
+/* Beside all that run, and all for whom something is kept. */
+static bool machine_has(const struct world *w, struct sched_amount n)
+{
+    struct sched_reservation r;
+    struct sched_amount sum = used(w);
+    uint64_t any_mem = n.mem_bytes, any_cpu = n.cpu_milli;
+    for (size_t i = 0; sched_reservation(w->queue, i, &r); i++) {
+        if (!r.place) /* who knows how much that will be */
+            return !any_mem && !any_cpu;
+        struct sched_amount kept = amount_on(w, &w->jobs[r.job_id], r.place);
+        sum.cpu_milli += kept.cpu_milli;
+        sum.mem_bytes += kept.mem_bytes;
+    }
+    return (!any_mem || sum.mem_bytes + any_mem <= w->policy.node.mem_bytes) &&
+           (!any_cpu || sum.cpu_milli + any_cpu <= w->policy.node.cpu_milli);
+}
+
+/* But for what is rounded, once for each of them at most. */
+static bool near(uint64_t a, uint64_t b)
+{
+    return a < b + JOBS_MAX && b < a + JOBS_MAX;
+}
+
+static void check_machine(struct world *w, uint64_t id)
+{
+    struct sched_amount mine = used(w), told = sched_node_used(w->queue, &w->inv);
+    const struct sched_node *node = &w->policy.node;
+    if (told.mem_bytes > node->mem_bytes || told.cpu_milli > node->cpu_milli)
+        wrong(w, id, "makes those that run need more than the machine has");
+    if (!near(told.mem_bytes, mine.mem_bytes) || !near(told.cpu_milli, mine.cpu_milli))
+        wrong(w, id, "is counted for another part of the machine than its own");
+}
+
 static void check_order(struct world *w, uint64_t id)
 {
     const struct job *j = &w->jobs[id];
@@ -157,7 +247,7 @@ static void check_order(struct world *w, uint64_t id)
         const struct job *other = &w->jobs[k];
         bool as_short = j->limit_us == 0 || (other->limit_us && other->limit_us <= j->limit_us);
         if (other->phase == WAITS && other->order < j->order && other->account == j->account &&
-            as_short && request_same(&other->request, &j->request))
+            as_short && asks_same(w, other, j))
             wrong(w, id, "overtook an equal job of its account");
     }
 }
@@ -167,8 +257,7 @@ static void pass_promises_on(struct world *w, const struct sched_decision *d)
 {
     for (uint64_t id = 1; id <= w->last_id && !d->backfill; id++) {
         struct job *other = &w->jobs[id];
-        if (id != d->job_id && other->phase == WAITS &&
-            request_same(&other->request, &w->jobs[d->job_id].request))
+        if (id != d->job_id && other->phase == WAITS && asks_same(w, other, &w->jobs[d->job_id]))
             other->promised_us = 0;
     }
 }
@@ -193,7 +282,9 @@ static void start(struct world *w, const struct sched_decision *d)
         wrong(w, d->job_id, bad);
     j->phase = RUNS;
     j->ends_us = w->now.boot_us + j->runs_us;
+    j->has = amount_on(w, j, &d->place);
     sched_start(w->queue, d->job_id, &d->place, charge_dominant_ppm(&d->place), w->now.boot_us);
+    check_machine(w, d->job_id);
 }
 
 static void forget_promise(struct world *w, uint64_t id)
@@ -242,9 +333,10 @@ static bool could_start(struct world *w, const struct job *j)
     struct place_rules rules = { .bans = bans, .mode_hold_us = w->policy.mode_hold_us };
     if (place_request(&w->inv, &j->request, &rules, w->now, &place, &plan, NULL) != PLACE_NOW)
         return false;
+    struct sched_amount needs = amount_on(w, j, &place);
     place_done(&place);
     plan_done(&plan);
-    return true;
+    return machine_has(w, needs);
 }
 
 static void check_nothing_idles(struct world *w)
@@ -354,22 +446,32 @@ static void submit(struct world *w, const struct event *ev)
     struct place_rules rules = { .mode_hold_us = w->policy.mode_hold_us };
     if (place_possible(&w->inv, &ev->request, &rules, NULL) == PLACE_NEVER)
         return;
+    struct sched_job asks = { .request = &ev->request,
+                              .mem_bytes = ev->mem_bytes,
+                              .cpu_milli = ev->cpu_milli };
+    if (sched_node_check(w->queue, &asks, NULL) < 0)
+        return;
     uint64_t id = free_id(w);
     AUTO(text) struct text t = TEXT_INIT;
     w->jobs[id] = (struct job){ .phase = WAITS,
                                 .order = ++w->last_order,
                                 .account = ev->account,
                                 .request = ev->request,
+                                .mem_bytes = ev->mem_bytes,
+                                .cpu_milli = ev->cpu_milli,
                                 .limit_us = ev->limit_us,
                                 .runs_us = ev->us };
     request_add(&t, &ev->request);
     text_addf(&t, " for %s, limit %.1f min, takes %.1f min", account_names[ev->account],
               (double)ev->limit_us / (double)CLOCK_MINUTE, (double)ev->us / (double)CLOCK_MINUTE);
+    text_addf(&t, ", %g GiB, %g CPUs", (double)ev->mem_bytes / GIB, ev->cpu_milli / 1000.0);
     tell(w, id, "asks for", t.buf);
     struct sched_job job = { .id = id,
                              .order = w->last_order,
                              .account = account_names[ev->account],
                              .request = &w->jobs[id].request,
+                             .mem_bytes = ev->mem_bytes,
+                             .cpu_milli = ev->cpu_milli,
                              .limit_us = ev->limit_us };
     sched_add(w->queue, &job);
 }
