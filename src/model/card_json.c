@@ -44,7 +44,7 @@ static json_t *ci_profile_to_json(const struct ci_profile *p)
     X(id) X(index) X(slices) X(units) X(sms) X(copy_engines) X(decoders) X(encoders) X(jpegs) \
     X(ofas) X(max)
 #define BOARD_NUMBERS(X) \
-    X(units) X(slices) X(sms) X(pci_device_id) X(arch) X(cc_major) X(cc_minor) \
+    X(sms) X(pci_device_id) X(arch) X(cc_major) X(cc_minor) \
     X(power_idle_mw) X(power_limit_mw) X(copy_engines) X(decoders) X(encoders) X(jpegs) X(ofas) \
     X(brand) X(cores_per_sm) X(clock_idle_mhz) X(clock_max_mhz) X(clock_memory_mhz) \
     X(temp_slowdown_c) X(temp_shutdown_c) X(pcie_gen) X(pcie_width)
@@ -68,20 +68,33 @@ static json_t *profile_to_json(const struct profile *p)
     return j;
 }
 
+/* A board file tells all of it; a driver leaves 0 where it is silent. */
+static uint64_t told(const struct board *b, uint64_t n)
+{
+    return n || b->key[0] ? n : UINT64_MAX;
+}
+
+static void put_flag(json_t *j, const char *key, const struct board *b, bool flag)
+{
+    json_put(j, key, flag || b->key[0] ? json_boolean(flag) : json_null());
+}
+
 json_t *board_to_json(const struct board *b)
 {
     json_t *j = json_object();
     json_put_text(j, "key", b->key);
     json_put_text(j, "name", b->name);
     json_put_text(j, "activation", activation_words[b->activation]);
-    json_put_u64(j, "mem_bytes", b->mem_bytes);
-    json_put_u64(j, "reserved_bytes", b->reserved_bytes);
-    json_put_bool(j, "ecc", b->ecc);
-    json_put_bool(j, "fan", b->fan);
-#define PUT(field) json_put_u64(j, #field, b->field);
+    json_put_u64(j, "units", b->units);
+    json_put_u64(j, "slices", b->slices);
+    json_put_u64(j, "mem_bytes", told(b, b->mem_bytes));
+    json_put_u64(j, "reserved_bytes", told(b, b->reserved_bytes));
+    put_flag(j, "ecc", b, b->ecc);
+    put_flag(j, "fan", b, b->fan);
+#define PUT(field) json_put_u64(j, #field, told(b, b->field));
     BOARD_NUMBERS(PUT)
 #undef PUT
-    json_put_text(j, "min_driver", b->min_driver);
+    json_put_text(j, "min_driver", b->min_driver[0] ? b->min_driver : NULL);
     json_put_bool(j, "unconfirmed", b->unconfirmed);
     json_t *profiles = json_array();
     for (uint32_t i = 0; i < b->profile_count; i++)
@@ -162,6 +175,8 @@ int board_from_json(json_t *j, struct board *ret, struct err *e)
     fields_copy(&f, "name", FIELD_OPTIONAL, b->name, sizeof b->name);
     fields_copy(&f, "min_driver", FIELD_OPTIONAL, b->min_driver, sizeof b->min_driver);
     b->activation = read_activation(&f);
+    b->units = read_u32(&f, "units");
+    b->slices = read_u32(&f, "slices");
     b->mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     b->reserved_bytes = fields_u64(&f, "reserved_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     b->ecc = fields_bool(&f, "ecc", false);

@@ -18,6 +18,14 @@ def test_gpus_without_a_daemon(box, machine):
     assert "\x1b" not in shown, "colours belong on terminals"
 
 
+def test_what_the_driver_does_not_tell_is_null_and_never_0(box, divvy):
+    for seen in (cards(divvy), (divvy.stop(), cards(divvy))[1]):
+        board = seen[0]["board"]
+        assert board["units"] == 8 and board["mem_bytes"]
+        for field in ("sms", "cc_major", "ecc", "fan", "power_idle_mw", "pcie_gen", "min_driver"):
+            assert board[field] is None, field
+
+
 def test_a_terminal_gets_a_picture_in_80_columns(box, divvy):
     job = divvy.submit("--slice", "2g.20gb", "--", "true")
     divvy.wait(job)

@@ -703,6 +703,36 @@ static void a_slice_is_called_by_its_address(void **state)
     card_done(c);
 }
 
+static void what_a_driver_does_not_tell_of_a_board_is_null(void **state)
+{
+    (void)state;
+    static const char *const silent[] = { "sms",      "cc_minor",       "decoders",
+                                          "pcie_gen", "mem_bytes",      "ecc",
+                                          "fan",      "reserved_bytes", "power_idle_mw",
+                                          "brand",    "min_driver" };
+    auto_free struct board *b = mem_new(sizeof *b);
+    auto_free struct board *back = mem_new(sizeof *back);
+    struct err e = ERR_INIT;
+    auto_json json_t *j = board_to_json(b);
+    for (size_t i = 0; i < sizeof silent / sizeof *silent; i++)
+        assert_true(json_is_null(json_object_get(j, silent[i])));
+    assert_int_equal(json_integer_value(json_object_get(j, "units")), 0);
+    assert_true(json_is_integer(json_object_get(j, "units")));
+    assert_int_equal(board_from_json(j, back, &e), 0);
+    assert_same_board(b, back);
+}
+
+static void a_board_file_tells_of_nothing_as_0(void **state)
+{
+    (void)state;
+    auto_free struct board *b = board_a100_80gb();
+    (void)snprintf(b->key, sizeof b->key, "a100-80gb");
+    b->encoders = 0;
+    auto_json json_t *j = board_to_json(b);
+    assert_true(json_is_integer(json_object_get(j, "encoders")));
+    assert_true(json_is_false(json_object_get(j, "fan")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -719,6 +749,8 @@ int main(void)
         cmocka_unit_test(what_is_too_long_for_the_board_is_refused),
         cmocka_unit_test(inventories_that_are_wrong_are_refused),
         cmocka_unit_test(a_slice_is_called_by_its_address),
+        cmocka_unit_test(what_a_driver_does_not_tell_of_a_board_is_null),
+        cmocka_unit_test(a_board_file_tells_of_nothing_as_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
