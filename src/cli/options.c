@@ -35,7 +35,8 @@ static const struct argp_option table[] = {
       "index in DIVVY_ARRAY_INDEX",
       2 },
     { "dependency", 'd', "WHAT", 0,
-      "after:ID (has started), afterok:ID (has completed), afternotok:ID, afterany:ID (has ended), "
+      "after:ID (has started; after:ID+10: ten minutes later), afterok:ID (has completed), "
+      "afternotok:ID, afterany:ID (has ended), "
       "several with , (all) or ? (one of them); singleton: one of this name at a time",
       2 },
     { "keep-invalid", KEY(OPT_KEEP_INVALID), NULL, 0,

@@ -223,7 +223,7 @@ static uint64_t find_namesake(const struct daemon *d, const struct waits *w)
     return found;
 }
 
-static enum depend_answer judge(struct daemon *d, struct waits *w, const struct depend *item)
+static enum depend_answer judge(struct daemon *d, struct waits *w, struct depend *item)
 {
     struct depend_facts facts = { .count = 0 };
     struct err e = ERR_INIT;
@@ -238,7 +238,10 @@ static enum depend_answer judge(struct daemon *d, struct waits *w, const struct 
     if (!facts.count) /* forgotten: it has ended, and nobody knows how */
         return item->kind == DEPEND_AFTEROK || item->kind == DEPEND_AFTERNOTOK ? DEPEND_NEVER
                                                                                : DEPEND_MET;
-    return depend_judge(item->kind, &facts);
+    enum depend_answer answer = depend_look(item, &facts, clock_now().wall_us);
+    if (answer == DEPEND_WAITS && item->due_wall_us && item->due_wall_us < d->moment_wall_us)
+        d->moment_wall_us = item->due_wall_us;
+    return answer;
 }
 
 static char *never_words(const struct depend *item)
@@ -257,7 +260,7 @@ static struct depend_list judge_all(struct daemon *d, struct waits *w, char **re
     auto_free char *why = NULL;
     *ret_never = NULL;
     for (size_t i = 0; i < w->depend.count; i++) {
-        const struct depend *item = &w->depend.items[i];
+        struct depend *item = &w->depend.items[i];
         enum depend_answer answer = judge(d, w, item);
         met = met || answer == DEPEND_MET;
         if (answer == DEPEND_NEVER && !why)
@@ -376,6 +379,22 @@ static void look_at_clock(struct job *j, int64_t now_wall_us)
     drop(j, why.buf);
 }
 
+/* Delays behind a start that are over now; gives when the next one is. */
+static int64_t look_at_delays(struct daemon *d, int64_t now_wall_us)
+{
+    struct waits *w;
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; (w = map_next(&d->waits, &i));)
+        for (size_t k = 0; k < w->depend.count; k++) {
+            int64_t due = w->depend.items[k].due_wall_us;
+            if (due && due <= now_wall_us)
+                stale(d, w);
+            else if (due && due < next)
+                next = due;
+        }
+    return next;
+}
+
 /* Drops are written: without the store, the same moment is looked at again. */
 void waits_clock(struct daemon *d)
 {
@@ -383,7 +402,7 @@ void waits_clock(struct daemon *d)
     int64_t now_wall_us = clock_now().wall_us;
     if (now_wall_us < d->moment_wall_us || !turn_write(d))
         return;
-    d->moment_wall_us = INT64_MAX;
+    d->moment_wall_us = look_at_delays(d, now_wall_us);
     for (size_t i = 0; (j = map_next(&d->jobs, &i));) {
         look_at_clock(j, now_wall_us);
         int64_t moment = moment_of(j, now_wall_us);
@@ -402,6 +421,13 @@ int64_t waits_limit(const struct job *j, int64_t limit_us, int64_t now_wall_us)
 
 /* ---- in words ---- */
 
+static void add_named(struct text *t, const struct depend *item)
+{
+    text_addf(t, "#%" PRIu64, item->id);
+    if (item->index >= 0)
+        text_addf(t, "_%" PRId64, item->index);
+}
+
 static void add_term(struct text *t, const struct waits *w, const struct depend *item)
 {
     static const char *const how[] = { "to start", "to complete", "to fail", "to end" };
@@ -409,10 +435,21 @@ static void add_term(struct text *t, const struct waits *w, const struct depend 
         text_addf(t, "#%" PRIu64 " of the same name to end", w->blocker);
         return;
     }
-    text_addf(t, "#%" PRIu64, item->id);
-    if (item->index >= 0)
-        text_addf(t, "_%" PRId64, item->index);
+    add_named(t, item);
     text_addf(t, " %s", how[item->kind]);
+    if (item->delay_minutes)
+        text_addf(t, " and %" PRIu32 " minute%s more", item->delay_minutes,
+                  item->delay_minutes == 1 ? "" : "s");
+}
+
+/* "10 minutes after #41 began: at 16:50" */
+static void add_delay(struct text *t, const struct depend *item)
+{
+    text_addf(t, "%" PRIu32 " minute%s after ", item->delay_minutes,
+              item->delay_minutes == 1 ? "" : "s");
+    add_named(t, item);
+    text_addf(t, " %s: at ", item->dropped ? "was cancelled" : "began");
+    waits_add_moment(t, item->due_wall_us, clock_now().wall_us);
 }
 
 static void add_depend(struct text *t, const struct waits *w)
@@ -421,11 +458,17 @@ static void add_depend(struct text *t, const struct waits *w)
         text_add(t, w->never);
         return;
     }
-    text_add(t, "waits for ");
     for (size_t i = 0; i < w->depend.count && i < TERMS_TOLD; i++) {
+        const struct depend *item = &w->depend.items[i];
+        bool due = item->due_wall_us;
         if (i)
             text_add(t, w->depend.any ? " or " : ", ");
-        add_term(t, w, &w->depend.items[i]);
+        if (!i || due != (item[-1].due_wall_us != 0))
+            text_add(t, due ? "begins " : "waits for ");
+        if (due)
+            add_delay(t, item);
+        else
+            add_term(t, w, item);
     }
     if (w->depend.count > TERMS_TOLD)
         text_addf(t, " and %zu more", w->depend.count - TERMS_TOLD);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 static const char *const kind_words[] = { "after", "afterok", "afternotok", "afterany",
                                           "singleton" };
 #define KINDS (sizeof kind_words / sizeof *kind_words)
@@ -32,20 +34,36 @@ static int add_item(struct depend_list *l, const struct depend *d, struct err *e
     return 0;
 }
 
-/* "41" or "42_7". */
+/* The "10" of "41+10". */
+static int read_delay(const char *word, struct depend *d, struct err *e)
+{
+    uint64_t minutes = 0;
+    if (d->kind != DEPEND_AFTER)
+        return err_set(e, -EINVAL,
+                       "--dependency: minutes behind + count from a start, as in after:41+%.16s; "
+                       "%s has none",
+                       word, depend_kind_word(d->kind));
+    int r = text_parse_u64(word, 0, DEPEND_DELAY_MAX, "--dependency: the minutes behind +",
+                           &minutes, e);
+    d->delay_minutes = (uint32_t)minutes;
+    return r;
+}
+
+/* "41" or "42_7", and "+10" behind it. */
 static int read_job(char *word, struct depend *d, struct err *e)
 {
     uint64_t index = 0;
+    char *plus = strchr(word, '+');
+    if (plus)
+        *plus++ = '\0';
     char *under = strchr(word, '_');
-    if (strchr(word, '+'))
-        return err_set(e, -EINVAL,
-                       "--dependency: '%.32s': a delay behind + is not known here; --begin says "
-                       "when",
-                       word);
     if (under)
         *under++ = '\0';
     int r = text_parse_u64(word, 1, INT64_MAX, "--dependency: the job", &d->id, e);
     d->index = -1;
+    d->delay_minutes = 0;
+    if (r == 0 && plus)
+        r = read_delay(plus, d, e);
     if (r == 0 && under) {
         r = text_parse_u64(under, 0, UINT32_MAX, "--dependency: the index", &index, e);
         d->index = (int64_t)index;
@@ -124,6 +142,8 @@ void depend_add(struct text *t, const struct depend *d)
         text_addf(t, ":%" PRIu64, d->id);
     if (d->index >= 0)
         text_addf(t, "_%" PRId64, d->index);
+    if (d->delay_minutes)
+        text_addf(t, "+%" PRIu32, d->delay_minutes);
 }
 
 void depend_list_add(struct text *t, const struct depend_list *l)
@@ -153,4 +173,15 @@ enum depend_answer depend_judge(enum depend_kind kind, const struct depend_facts
         break;
     }
     return f->live ? DEPEND_WAITS : DEPEND_MET;
+}
+
+enum depend_answer depend_look(struct depend *d, const struct depend_facts *f, int64_t now_wall_us)
+{
+    enum depend_answer answer = depend_judge(d->kind, f);
+    d->due_wall_us = 0;
+    if (answer != DEPEND_MET || !d->delay_minutes || !f->begun_wall_us)
+        return answer;
+    d->due_wall_us = f->begun_wall_us + d->delay_minutes * CLOCK_MINUTE;
+    d->dropped = f->dropped == f->count;
+    return d->due_wall_us > now_wall_us ? DEPEND_WAITS : DEPEND_MET;
 }

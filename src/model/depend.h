@@ -3,6 +3,7 @@
  *
  *     afterok:41:42_7,afterany:43     all of them (,)
  *     afterok:41?afternotok:42        one of them (?)
+ *     after:41+10                     ten minutes after it has started
  *     singleton                       earlier jobs of the same user and name
  *
  * A number alone means the whole array where it is an array's, else the job;
@@ -14,8 +15,9 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-#define DEPEND_MAX 64         /* of one job */
-#define DEPEND_WORDS_MAX 4096 /* bytes, as they are written */
+#define DEPEND_MAX 64           /* of one job */
+#define DEPEND_WORDS_MAX 4096   /* bytes, as they are written */
+#define DEPEND_DELAY_MAX 525600 /* minutes: a year */
 
 enum depend_kind {
     DEPEND_AFTER = 0,  /* it has started, or will not any more */
@@ -27,8 +29,12 @@ enum depend_kind {
 
 struct depend {
     enum depend_kind kind;
-    uint64_t id;   /* 0: singleton */
-    int64_t index; /* of a task of the array `id`; -1: all of it */
+    uint64_t id;            /* 0: singleton */
+    int64_t index;          /* of a task of the array `id`; -1: all of it */
+    uint32_t delay_minutes; /* DEPEND_AFTER: met so long after that; 0: at once */
+    /* For who judges it, not written down: when the delay is over, wall clock; 0: not known yet. */
+    int64_t due_wall_us;
+    bool dropped; /* and it counts from an end: what it names never started */
 };
 
 struct depend_list {
@@ -52,11 +58,16 @@ struct depend_facts {
     uint64_t unstarted; /* of them: that have not started */
     uint64_t live;      /* that have not ended */
     uint64_t not_ok;    /* that ended otherwise than completed */
+    uint64_t dropped;   /* that ended without having started */
+    /* The last of them to start, or to end without, did so then; 0: none has. */
+    int64_t begun_wall_us;
 };
 
 enum depend_answer { DEPEND_WAITS, DEPEND_MET, DEPEND_NEVER };
 
 /* `f` is about at least one job. Not for DEPEND_SINGLETON. */
 enum depend_answer depend_judge(enum depend_kind kind, const struct depend_facts *f);
+/* The same with its delay, of which it takes note in `d`: `due_wall_us` and `dropped`. */
+enum depend_answer depend_look(struct depend *d, const struct depend_facts *f, int64_t now_wall_us);
 
 #endif

@@ -1,6 +1,8 @@
 """When a job may start: holds, begin times, deadlines, other jobs, arrays, requeue."""
 import datetime
 import os
+import sqlite3
+import time
 
 import pytest
 
@@ -154,6 +156,46 @@ def test_after_waits_for_a_start_alone(divvy, out):
     (out / "go").touch()
 
 
+def minutes_later(wall_us, minutes):
+    return time.strftime("%H:%M", time.localtime(wall_us / 1e6 + 60 * minutes))
+
+
+def test_after_may_want_minutes_more(divvy, out):
+    """As told before and after a start, over a restart, and carried out by the clock."""
+    first = divvy.submit("--hold", "--", *gated(out))
+    script = out / "script"
+    script.write_text(f"#!/bin/sh\n#SBATCH --dependency=after:{first}+10\n")
+    second = divvy.submit(script)
+    assert reason(divvy, second) == f"waits for #{first} to start and 10 minutes more"
+    divvy.run("release", first)
+    began = divvy.wait_state(first, "running")["start_wall_us"]
+    says = f"begins 10 minutes after #{first} began: at {minutes_later(began, 10)}"
+    assert reason(divvy, second) == says and says in divvy.run("queue").stdout.replace("\n", " ")
+    divvy.kill()
+    divvy.start()
+    assert reason(divvy, second) == says and says in divvy.json("why", second)["summary"]
+    divvy.kill()
+    with sqlite3.connect(divvy.root / "var/lib/divvy/divvy.db") as store:  # as if ten minutes had passed but for two seconds
+        store.execute("UPDATE attempts SET started_wall_us = ? WHERE job_id = ?",
+                      (time.time_ns() // 1000 - 598_000_000, first))
+    store.close()
+    divvy.start()
+    assert divvy.show(second)["state"] == "pending"
+    assert divvy.wait(second)["state"] == "completed"
+    assert divvy.show(first)["state"] == "running"
+    (out / "go").touch()
+
+
+def test_minutes_count_from_the_end_of_what_never_started(divvy):
+    first = divvy.submit("--hold", "--", "true")
+    second = divvy.submit("--dependency", f"after:{first}+2", "--", "true")
+    either = divvy.submit("--dependency", f"after:{first}+2?afternotok:{first}", "--", "true")
+    divvy.run("cancel", first)
+    assert f"2 minutes after #{first} was cancelled: at " in reason(divvy, second)
+    assert divvy.wait(either)["state"] == "completed"
+    divvy.run("cancel", second)
+
+
 def test_of_a_singleton_one_runs_at_a_time(divvy, out):
     first = divvy.submit("--name", "one", "--", *gated(out))
     other = divvy.submit("--name", "two", "--dependency", "singleton", "--", "true")
@@ -171,7 +213,8 @@ def test_of_a_singleton_one_runs_at_a_time(divvy, out):
 def test_dependencies_that_cannot_be_are_refused(divvy):
     job = divvy.submit("--hold", "--", "true")
     for words, said in (("afterok:99", "no job 99"), (f"afterok:{job}_3", "no task 3"),
-                        ("before:1", "before"), ("afterok", "which job"), ("singleton:1", "alone"),
+                        ("before:1", "before"), (f"afterany:{job}+5", "afterany has none"),
+                        (f"after:{job}+soon", "the minutes behind +"), ("afterok", "which job"), ("singleton:1", "alone"),
                         ("afterok:1,after:1?after:1", "one or the other"),
                         (",".join(["after:1"] * 65), "at most 64")):
         assert said in refused(divvy, "submit", "--dependency", words, "--", "true"), words

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "model/depend.h"
 
 static char *words_of(const char *words)
@@ -34,6 +35,7 @@ static void lists_come_back(void **state)
     reads_as("afterok:41:42_7,afterany:43", "afterok:41,afterok:42_7,afterany:43");
     reads_as("after:1?afternotok:2", "after:1?afternotok:2");
     reads_as("singleton", "singleton");
+    reads_as("after:1+10:2,after:3_4+1", "after:1+10,after:2,after:3_4+1");
 }
 
 static void what_is_no_dependency_is_told(void **state)
@@ -45,7 +47,10 @@ static void what_is_no_dependency_is_told(void **state)
     reads_as("afterok:", "the job");
     reads_as("afterok:0", "the job");
     reads_as("singleton:1", "stands alone");
-    reads_as("after:1+5", "--begin");
+    reads_as("afterok:1+5", "as in after:41+5; afterok has none");
+    reads_as("after:1+x", "the minutes behind +");
+    reads_as("after:1+525601", "the minutes behind +");
+    reads_as("after:1+5_2", "the minutes behind +");
     reads_as("after:1,after:2?after:3", "one or the other");
     reads_as("after:1_x", "the index");
 }
@@ -87,6 +92,26 @@ static void each_kind_judges_in_its_own_way(void **state)
     judged(DEPEND_AFTERANY, failed, DEPEND_MET);
 }
 
+static void a_delay_counts_from_the_start(void **state)
+{
+    (void)state;
+    struct depend d = { .kind = DEPEND_AFTER, .id = 1, .index = -1, .delay_minutes = 10 };
+    struct depend_facts waits = { .count = 1, .unstarted = 1, .live = 1 };
+    struct depend_facts runs = { .count = 1, .live = 1, .begun_wall_us = CLOCK_HOUR };
+    struct depend_facts cancelled = { .count = 1, .not_ok = 1, .dropped = 1 };
+    cancelled.begun_wall_us = CLOCK_HOUR;
+    assert_int_equal(depend_look(&d, &waits, CLOCK_HOUR), DEPEND_WAITS);
+    assert_int_equal(d.due_wall_us, 0);
+    assert_int_equal(depend_look(&d, &runs, CLOCK_HOUR), DEPEND_WAITS);
+    assert_int_equal(d.due_wall_us, CLOCK_HOUR + 10 * CLOCK_MINUTE);
+    assert_false(d.dropped);
+    assert_int_equal(depend_look(&d, &runs, d.due_wall_us), DEPEND_MET);
+    assert_int_equal(depend_look(&d, &cancelled, CLOCK_HOUR), DEPEND_WAITS);
+    assert_true(d.dropped);
+    d.delay_minutes = 0;
+    assert_int_equal(depend_look(&d, &runs, CLOCK_HOUR), DEPEND_MET);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +119,7 @@ int main(void)
         cmocka_unit_test(what_is_no_dependency_is_told),
         cmocka_unit_test(a_list_is_bounded),
         cmocka_unit_test(each_kind_judges_in_its_own_way),
+        cmocka_unit_test(a_delay_counts_from_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,6 +78,8 @@ static void facts_are_of_a_job_a_task_or_an_array(void **state)
     struct depend_facts f = facts(s, 1, -1);
     assert_int_equal(f.count, 3);
     assert_int_equal(f.unstarted, 1);
+    assert_int_equal(f.dropped, 2);
+    assert_int_equal(f.begun_wall_us, noon.wall_us); /* when those two ended */
     assert_int_equal(f.live, 1);
     assert_int_equal(f.not_ok, 1);
     f = facts(s, 1, 0);
