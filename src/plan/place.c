@@ -55,6 +55,14 @@ enum place_verdict place_request(const struct inventory *inv, const struct reque
     return PLACE_LATER;
 }
 
+uint32_t place_served(const struct inventory *inv, const struct request *r,
+                      const struct place_rules *rules, struct now now)
+{
+    AUTO(stock) struct stock s = STOCK_INIT;
+    stock_init(&s, inv, rules, now, now_view);
+    return search_take(&s, r);
+}
+
 /* Takes for the request as things are at that moment. */
 static bool serves_at(struct stock *s, const struct inventory *inv, const struct request *r,
                       const struct place_rules *rules, int64_t at)

@@ -62,6 +62,14 @@ enum place_verdict place_request(const struct inventory *inv, const struct reque
                                  struct place *ret_place, struct plan *ret_plan, struct err *e);
 
 /*
+ * How many of its tasks (cards, where it asks for whole ones) would have a place now: all of them
+ * where place_request says PLACE_NOW. What a card serves does not depend on the other cards, so
+ * with all but one banned this is that card's part, and the parts add up. Not for counted cards.
+ */
+uint32_t place_served(const struct inventory *inv, const struct request *r,
+                      const struct place_rules *rules, struct now now);
+
+/*
  * Could this server serve the request if nobody used it? Cards that are lost
  * count, cards in other pools do not. PLACE_LATER or PLACE_NEVER, with a
  * sentence for the latter: this is what a submit is refused with.

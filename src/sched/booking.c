@@ -182,6 +182,21 @@ const struct place_kept *booking_kept_from(struct sched *s, const struct invento
     return kept;
 }
 
+const struct place_kept *booking_kept_closed(struct sched *s, const struct inventory *inv,
+                                             int64_t limit_us, struct now now)
+{
+    struct span sp = { .from_us = now.boot_us,
+                       .until_us = later(now.boot_us, limit_us),
+                       .without = SIZE_MAX,
+                       .first = 0,
+                       .now = true };
+    if (!s->bookings.closed_count)
+        return NULL;
+    struct place_kept *kept = scratch(s, inv);
+    keep_all(s, inv, &sp, kept);
+    return kept;
+}
+
 /* ---- levels ------------------------------------------------------------------ */
 
 static int by_time(const void *a, const void *b)
@@ -317,10 +332,9 @@ static size_t list_ends(const struct sched *s, const struct inventory *inv, int6
     return n;
 }
 
-/* Beside all others but `without`, or (`first` 0) as if there were none. */
+/* Beside all others but `without`. */
 static bool find(struct sched *s, const struct inventory *inv, const struct entry *e,
-                 size_t without, size_t first, int64_t before_us, struct now now,
-                 struct booking *ret)
+                 size_t without, int64_t before_us, struct now now, struct booking *ret)
 {
     struct question *q = e->shape->question;
     struct ahead a = { .s = s, .inv = inv, .limit_us = e->limit_us, .question = q };
@@ -332,7 +346,7 @@ static bool find(struct sched *s, const struct inventory *inv, const struct entr
         mem_new((2 * s->bookings.count + s->bookings.closed_count + more + 1) * sizeof *ends);
     struct place_ahead ahead = { .kept = kept_ahead, .room = room_ahead, .arg = &a, .also = ends };
     a.span.without = without;
-    a.span.first = first;
+    a.span.first = SIZE_MAX;
     a.kept = s->reservation.entry != e;
     ahead.also_count = list_ends(s, inv, ends);
     ahead.also_count += node_moments(s, more, ends + ahead.also_count);
@@ -369,7 +383,7 @@ bool booking_make(struct sched *s, const struct inventory *inv, struct entry *e,
 {
     struct booking b;
     assert(booking_of(s, e) == SIZE_MAX && booking_room(s, e));
-    if (!find(s, inv, e, SIZE_MAX, SIZE_MAX, INT64_MAX, now, &b))
+    if (!find(s, inv, e, SIZE_MAX, INT64_MAX, now, &b))
         return false;
     if (s->reservation.entry == e)
         reserve_clear(s);
@@ -377,16 +391,32 @@ bool booking_make(struct sched *s, const struct inventory *inv, struct entry *e,
     return true;
 }
 
-bool booking_make_first(struct sched *s, const struct inventory *inv, struct entry *e,
-                        struct now now)
+static bool same_place(const struct place *a, const struct place *b)
 {
-    struct booking b;
-    booking_drop_of(s, e);
-    if (!s->policy.reservations || !find(s, inv, e, SIZE_MAX, 0, INT64_MAX, now, &b))
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++) {
+        const struct placed *x = &a->items[i], *y = &b->items[i];
+        same = x->ordinal == y->ordinal && x->whole == y->whole && x->start == y->start &&
+               x->profile_id == y->profile_id;
+    }
+    return same;
+}
+
+bool booking_claim(struct sched *s, struct entry *e, const struct place *place, struct now now)
+{
+    struct booking b = { .entry = e, .from_us = now.boot_us };
+    size_t most = s->policy.reservations < SCHED_RESERVATIONS_MAX ? s->policy.reservations
+                                                                  : SCHED_RESERVATIONS_MAX;
+    if (booking_of(s, e) == 0 && same_place(&s->bookings.list[0].place, place) &&
+        s->bookings.list[0].from_us <= now.boot_us)
         return false;
+    booking_drop_of(s, e);
     reserve_clear(s);
-    if (!booking_room(s, e))
+    while (s->bookings.count && s->bookings.count >= most)
         booking_drop(s, s->bookings.count - 1);
+    b.until_us = later(now.boot_us, e->limit_us);
+    b.need = node_on(s, e->shape->question, place);
+    place_copy(place, &b.place);
     insert(s, 0, &b);
     return true;
 }
@@ -410,7 +440,7 @@ void booking_improve(struct sched *s, const struct inventory *inv, size_t at, st
     if (old->from_us <= now.boot_us || turn >= BOOKING_LOOKS || s->bookings.looks >= BOOKING_LOOKS)
         return;
     s->bookings.looks++;
-    if (!find(s, inv, old->entry, at, SIZE_MAX, old->from_us, now, &b))
+    if (!find(s, inv, old->entry, at, old->from_us, now, &b))
         return;
     replace(s, at, &b);
     s->bookings.moved = true;
@@ -487,18 +517,26 @@ static bool is_closed(const struct sched *s, const struct booking *b, uint32_t o
     return false;
 }
 
+/* As held_until_after, but for those who are told to go. */
+static bool stays_until_after(const struct sched *s, const struct hold *h, int64_t at_us)
+{
+    const struct entry *e = h->kind == HOLD_JOB ? entries_get(&s->entries, h->job_id) : NULL;
+    return held_until_after(h, at_us) && !(e && e->state == ENTRY_RUNNING && e->run->leaving);
+}
+
 /* Will it be free by then, as far as limits tell? */
-static bool item_holds(const struct inventory_card *c, const struct placed *item, int64_t from_us)
+static bool item_holds(const struct sched *s, const struct inventory_card *c,
+                       const struct placed *item, int64_t from_us)
 {
     bool open =
         c->pool == POOL_QUEUE && c->card.health == CARD_OK && !c->quarantined && !c->reserved[0];
-    if (!open || held_until_after(&c->hold, from_us))
+    if (!open || stays_until_after(s, &c->hold, from_us))
         return false;
     for (size_t i = 0; i < c->card.slice_count; i++) {
         const struct slice *sl = &c->card.slices[i];
         bool meets = item->whole ||
                      (sl->start < item->start + item->units && item->start < sl->start + sl->units);
-        if (meets && held_until_after(&c->slices[i].hold, from_us))
+        if (meets && stays_until_after(s, &c->slices[i].hold, from_us))
             return false;
     }
     return true;
@@ -518,7 +556,7 @@ static bool holds(struct sched *s, const struct inventory *inv, size_t at)
     for (size_t i = 0; i < b->place.count; i++) {
         size_t card = card_index(inv, b->place.items[i].ordinal);
         if (card == inv->card_count || is_closed(s, b, b->place.items[i].ordinal) ||
-            !item_holds(&inv->cards[card], &b->place.items[i], b->from_us))
+            !item_holds(s, &inv->cards[card], &b->place.items[i], b->from_us))
             return false;
     }
     for (size_t i = 0; i < at; i++)
@@ -562,7 +600,7 @@ void booking_hand_over(struct sched *s, const struct inventory *inv, size_t at, 
     give(s, other, from);
     if (fits_in(s, inv, other))
         return;
-    if (find(s, inv, from, other, SIZE_MAX, INT64_MAX, now, &again))
+    if (find(s, inv, from, other, INT64_MAX, now, &again))
         replace(s, other, &again);
     else
         booking_drop(s, other);
@@ -585,7 +623,7 @@ void bookings_tend(struct sched *s, const struct inventory *inv, struct now now)
     for (size_t i = 0; i < all->count;) {
         struct booking b;
         if (!holds(s, inv, i)) {
-            if (!find(s, inv, all->list[i].entry, i, SIZE_MAX, INT64_MAX, now, &b)) {
+            if (!find(s, inv, all->list[i].entry, i, INT64_MAX, now, &b)) {
                 booking_drop(s, i);
                 continue;
             }

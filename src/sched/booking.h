@@ -68,6 +68,10 @@ const struct place_kept *booking_kept(struct sched *s, const struct inventory *i
 const struct place_kept *booking_kept_from(struct sched *s, const struct inventory *inv, size_t at,
                                            bool only_before, struct now now);
 
+/* What an administrator has of it while a job of that limit, started now, would be there. */
+const struct place_kept *booking_kept_closed(struct sched *s, const struct inventory *inv,
+                                             int64_t limit_us, struct now now);
+
 /* May there be one more? */
 bool booking_room(const struct sched *s, const struct entry *e);
 /*
@@ -75,9 +79,11 @@ bool booking_room(const struct sched *s, const struct entry *e);
  * there is room. Cards that were kept for it are not any more.
  */
 bool booking_make(struct sched *s, const struct inventory *inv, struct entry *e, struct now now);
-/* The same before all others, whom it may push back. */
-bool booking_make_first(struct sched *s, const struct inventory *inv, struct entry *e,
-                        struct now now);
+/*
+ * One for whom others are stopped: from now on, there, before all others, whom it pushes back. Who
+ * is told to go does not count as being there. False: it has just that one.
+ */
+bool booking_claim(struct sched *s, struct entry *e, const struct place *place, struct now now);
 /* Does it go sooner by now? Looks at BOOKING_LOOKS of them in a cycle, in turn. */
 #define BOOKING_LOOKS 2u
 void booking_improve(struct sched *s, const struct inventory *inv, size_t at, struct now now);

@@ -109,3 +109,17 @@ void counted_forget(struct sched *s)
     while (s->planned_count > 0)
         node_sub(&s->node.booked, &s->planned[--s->planned_count].need);
 }
+
+void counted_claim(struct sched *s, const struct entry *e, int64_t now_us)
+{
+    uint64_t leaving = 0, cards = e->shape->question->request.count;
+    for (size_t i = 0; i < s->leaf_count; i++)
+        leaving += s->leaves[i]->leaving_ppm / PPM;
+    if (s->claim_planned == s->cycle || leaving >= cards)
+        return;
+    s->claim_planned = s->cycle;
+    ARRAY_ROOM(s->planned, s->planned_alloc, s->planned_count + 1);
+    s->planned[s->planned_count++] = (struct planned){ .from_us = now_us,
+                                                       .until_us = INT64_MAX,
+                                                       .cards = (uint32_t)(cards - leaving) };
+}

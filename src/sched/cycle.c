@@ -313,7 +313,7 @@ static bool booked_starts(struct sched *s, const struct inventory *inv, size_t a
 {
     struct entry *e = s->bookings.list[at].entry;
     struct question *q = e->shape->question;
-    if (is_limited(s, inv, e)) {
+    if (e != s->claim && is_limited(s, inv, e)) {
         booking_drop(s, at);
         return false;
     }
@@ -409,6 +409,22 @@ static bool holders_start(struct sched *s, const struct inventory *inv, struct n
     return bookings_start(s, inv, now, ret) || holder_starts(s, inv, now, ret);
 }
 
+/* What those leave who go for it is nobody else's; where it would not do any more, it is over. */
+static void claim_waits(struct sched *s, const struct inventory *inv, struct now now)
+{
+    struct place place;
+    struct entry *e = s->claim;
+    if (!preempt_place(s, inv, e, now, &place)) {
+        s->claim = NULL;
+        return;
+    }
+    if (inv->bulk)
+        counted_claim(s, e, now.boot_us);
+    else if (booking_claim(s, e, &place, now))
+        begin_anew(s);
+    place_done(&place);
+}
+
 /* Room was made for it. */
 static bool claim_starts(struct sched *s, const struct inventory *inv, struct now now,
                          struct sched_decision *ret)
@@ -418,17 +434,18 @@ static bool claim_starts(struct sched *s, const struct inventory *inv, struct no
     if (!e)
         return false;
     question_look(s, inv, e->shape->question);
+    rules.kept = inv->bulk ? NULL : booking_kept_closed(s, inv, e->limit_us, now);
     *ret = (struct sched_decision){ .job_id = e->id };
     if (place_request(inv, &e->shape->question->request, &rules, now, &ret->place, &ret->plan,
                       NULL) == PLACE_NOW) {
         struct node_need need = node_on(s, e->shape->question, &ret->place);
-        if (node_fits_now(s, &need))
-            return !stopped(s, e, ret);
-        sched_decision_done(ret);
+        bool room = node_fits_now(s, &need);
+        if (room && !stopped(s, e, ret))
+            return true;
+        if (!room)
+            sched_decision_done(ret);
     }
-    if (!inv->bulk && booking_of(s, e) != 0 && /* what they leave is nobody else's */
-        booking_make_first(s, inv, e, now))
-        begin_anew(s);
+    claim_waits(s, inv, now);
     return false;
 }
 

@@ -200,11 +200,6 @@ static double free_ppm(const struct inventory *inv)
 
 /* ---- a choice -------------------------------------------------------------- */
 
-struct choice {
-    struct entry **list;
-    size_t count, alloc;
-};
-
 /* Who goes first: of the lower tier, who had most, who began last. */
 static int by_going(const void *x, const void *y)
 {
@@ -220,6 +215,14 @@ static int by_going(const void *x, const void *y)
     return a->id > b->id ? -1 : a->id < b->id;
 }
 
+/* victims_caps, and what it is made of. */
+struct caps {
+    size_t *group;
+    uint64_t *loses, *cap;
+    bool *under;
+    struct victims_caps all;
+};
+
 static void list_candidates(struct sched *s, const struct entry *e, double need_ppm,
                             struct choice *c)
 {
@@ -233,7 +236,7 @@ static void list_candidates(struct sched *s, const struct entry *e, double need_
         qsort(c->list, c->count, sizeof *c->list, by_going);
 }
 
-static void mark(struct entry *v, bool leaving)
+void preempt_mark(struct entry *v, bool leaving)
 {
     struct leaf *l = v->shape->leaf;
     v->run->leaving = leaving;
@@ -248,52 +251,162 @@ void sched_leaving(struct sched *s, uint64_t id)
     struct entry *e = entries_get(&s->entries, id);
     if (!e || e->state != ENTRY_RUNNING || e->run->leaving)
         return;
-    mark(e, true);
+    preempt_mark(e, true);
     s->stock_taken = false;
     s->node.stale = true;
 }
 
-/* Would it fit with these and all that are told to go gone? */
-static bool fits_counted(const struct sched *s, const struct bulk *b, const struct entry *e)
+/* ---- would it fit? ---------------------------------------------------------- */
+
+static uint64_t leaving_ppm(const struct sched *s)
 {
-    uint64_t have = (uint64_t)b->free * PPM;
-    struct node_need need = node_least(s, e->shape->question);
-    if (!node_fits_without_leaving(s, &need))
+    uint64_t sum = 0;
+    for (size_t i = 0; i < s->leaf_count; i++)
+        sum += s->leaves[i]->leaving_ppm;
+    return sum;
+}
+
+uint64_t preempt_lacks_ppm(const struct sched *s, const struct bulk *b, const struct entry *e)
+{
+    uint64_t have = (uint64_t)b->free * PPM + leaving_ppm(s);
+    uint64_t need = (uint64_t)e->shape->question->request.count * PPM;
+    return need > have ? need - have : 0;
+}
+
+/* Would a limit stop it there (NULL: anywhere), when all are gone that are told to go? */
+static bool is_over(const struct sched *s, const struct entry *e, const struct place *place)
+{
+    if (!e->shape->meter_count)
         return false;
     for (const struct entry *v = s->runs; v; v = v->right)
-        have += v->run->leaving ? v->run->held_ppm : 0;
-    return have >= (uint64_t)e->shape->question->request.count * PPM;
+        if (v->run->leaving)
+            meters_give(v->shape, &v->run->place);
+    struct excess x = place ? meters_over(e->shape, place) : meters_full(e->shape);
+    for (const struct entry *v = s->runs; v; v = v->right)
+        if (v->run->leaving)
+            meters_take(v->shape, &v->run->place);
+    return x.meter;
+}
+
+void preempt_without(const struct sched *s, const struct inventory *inv, struct now now,
+                     struct inventory *ret)
+{
+    carry_copy(inv, ret);
+    for (const struct entry *v = s->runs; v; v = v->right)
+        if (v->run->leaving)
+            carry_end(ret, v->id, now.boot_us);
+}
+
+bool preempt_place(struct sched *s, const struct inventory *inv, const struct entry *e,
+                   struct now now, struct place *ret)
+{
+    struct place place = { .items = NULL };
+    struct plan plan;
+    if (inv->bulk) {
+        struct node_need least = node_least(s, e->shape->question);
+        *ret = place;
+        return !preempt_lacks_ppm(s, inv->bulk, e) && node_fits_without_leaving(s, &least) &&
+               !is_over(s, e, NULL);
+    }
+    AUTO(inventory) struct inventory copy = { .cards = NULL };
+    struct place_rules rules = { .kept = booking_kept_closed(s, inv, e->limit_us, now) };
+    preempt_without(s, inv, now, &copy);
+    if (place_request(&copy, &e->shape->question->request, &rules, now, &place, &plan, NULL) !=
+        PLACE_NOW)
+        return false;
+    plan_done(&plan);
+    struct node_need need = node_on(s, e->shape->question, &place);
+    if (!node_fits_without_leaving(s, &need) || is_over(s, e, &place)) {
+        place_done(&place);
+        return false;
+    }
+    *ret = place;
+    return true;
 }
 
 static bool fits(struct sched *s, const struct inventory *inv, const struct entry *e,
                  struct now now)
 {
     struct place place;
-    struct plan plan;
-    if (inv->bulk)
-        return fits_counted(s, inv->bulk, e);
-    AUTO(inventory) struct inventory copy = { .cards = NULL };
-    struct place_rules rules = { .mode_hold_us = 0 };
-    carry_copy(inv, &copy);
-    for (const struct entry *v = s->runs; v; v = v->right)
-        if (v->run->leaving)
-            carry_end(&copy, v->id, now.boot_us);
-    if (place_request(&copy, &e->shape->question->request, &rules, now, &place, &plan, NULL) !=
-        PLACE_NOW)
+    if (!preempt_place(s, inv, e, now, &place))
         return false;
-    struct node_need need = node_on(s, e->shape->question, &place);
     place_done(&place);
-    plan_done(&plan);
-    return node_fits_without_leaving(s, &need);
+    return true;
 }
 
-static bool somebody_leaves(const struct sched *s)
+static bool somebody_leaves(const struct sched *s, const struct inventory *inv)
 {
-    for (size_t i = 0; i < s->leaf_count; i++)
-        if (s->leaves[i]->leaving_ppm)
+    if (inv->bulk)
+        return leaving_ppm(s) > 0;
+    for (const struct entry *v = s->runs; v; v = v->right)
+        if (v->run->leaving)
             return true;
     return false;
 }
+
+/* ---- the fewest ------------------------------------------------------------- */
+
+/* The most of its cards that may go, so that it keeps no less of its due than `after`. */
+static uint64_t cap_of(const struct leaf *l, double after)
+{
+    double keeps = keeps_ppm(l);
+    double cap = l->due > 0 ? floor(keeps - after * l->due) : keeps - 1;
+    if (cap + 1 <= keeps && part_of(l, keeps - cap - 1) >= after)
+        cap++; /* by rounding alone */
+    else if (cap >= 0 && part_of(l, keeps - cap) < after)
+        cap--;
+    return cap > 0 ? (uint64_t)cap : 0;
+}
+
+/* Where a larger share goes for a smaller one, the two must not change places. */
+static void list_caps(const struct sched *s, const struct entry *e, double need_ppm,
+                      const struct choice *c, struct caps *ret)
+{
+    const struct leaf *mine = e->shape->leaf;
+    double after = part_of(mine, keeps_ppm(mine) + need_ppm);
+    bool any = false;
+    ret->group = mem_new((c->count + 1) * sizeof *ret->group);
+    ret->loses = mem_new((c->count + 1) * sizeof *ret->loses);
+    ret->under = mem_new((c->count + 1) * sizeof *ret->under);
+    ret->cap = mem_new((s->leaf_count + 1) * sizeof *ret->cap);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct entry *v = c->list[i];
+        ret->group[i] = v->shape->leaf->index;
+        ret->loses[i] = v->run->held_ppm;
+        ret->under[i] = v->shape->leaf != mine && !class_says(e, v);
+        any = any || ret->under[i];
+    }
+    for (size_t i = 0; any && i < s->leaf_count; i++)
+        ret->cap[i] = cap_of(s->leaves[i], after);
+    ret->all = (struct victims_caps){ ret->group, ret->loses, ret->under, ret->cap,
+                                      any ? s->leaf_count : 0 };
+}
+
+static void caps_done(struct caps *caps)
+{
+    free(caps->group);
+    free(caps->loses);
+    free(caps->under);
+    free(caps->cap);
+}
+
+static void mark_all(const struct choice *c, bool leaving)
+{
+    for (size_t i = 0; i < c->count; i++)
+        preempt_mark(c->list[i], leaving);
+}
+
+/* Would it fit if all went that may? Most questions end here. */
+static bool all_are_enough(struct sched *s, const struct inventory *inv, const struct entry *e,
+                           const struct choice *c, struct now now)
+{
+    mark_all(c, true);
+    bool enough = c->count > 0 && fits(s, inv, e, now);
+    mark_all(c, false);
+    return enough;
+}
+
+/* ---- where that is too dear: none that can be left out ------------------------ */
 
 /* Those without whom it fits as well stay; who would go last is asked first. */
 static void spare(struct sched *s, const struct inventory *inv, const struct entry *e,
@@ -301,41 +414,56 @@ static void spare(struct sched *s, const struct inventory *inv, const struct ent
 {
     size_t n = 0;
     for (size_t i = c->count; i-- > 0;) {
-        mark(c->list[i], false);
+        preempt_mark(c->list[i], false);
         if (!fits(s, inv, e, now))
-            mark(c->list[i], true);
+            preempt_mark(c->list[i], true);
     }
     for (size_t i = 0; i < c->count; i++)
         if (c->list[i]->run->leaving)
             c->list[n++] = c->list[i];
     c->count = n;
+    mark_all(c, false);
 }
 
-/* True: those left in `c` go. */
-static bool choose(struct sched *s, const struct inventory *inv, const struct entry *e,
-                   double need_ppm, struct now now, struct choice *c)
+static bool choose_in_order(struct sched *s, const struct inventory *inv, const struct entry *e,
+                            double need_ppm, struct now now, struct choice *c)
 {
     size_t n = 0;
-    double had = 0;
-    if (somebody_leaves(s) && fits(s, inv, e, now))
-        return false; /* it need only wait for those */
-    list_candidates(s, e, need_ppm, c);
     for (size_t i = 0; i < c->count; i++) {
         struct entry *v = c->list[i];
         if (!may_go(s, e, need_ppm, v)) /* of its leaf enough have gone already */
             continue;
-        mark(v, true);
+        preempt_mark(v, true);
         c->list[n++] = v;
-        had += (double)v->run->held_ppm;
-        if ((!inv->bulk || had + free_ppm(inv) >= need_ppm) && fits(s, inv, e, now)) {
+        if (fits(s, inv, e, now)) {
             c->count = n;
             spare(s, inv, e, c, now);
             return true;
         }
     }
     while (n-- > 0)
-        mark(c->list[n], false);
+        preempt_mark(c->list[n], false);
     return false;
+}
+
+/* True: those left in `c` go. */
+static bool choose(struct sched *s, const struct inventory *inv, const struct entry *e,
+                   double need_ppm, struct now now, struct choice *c)
+{
+    struct caps caps;
+    if (somebody_leaves(s, inv) && fits(s, inv, e, now))
+        return false; /* it need only wait for those */
+    list_candidates(s, e, need_ppm, c);
+    if (!all_are_enough(s, inv, e, c, now))
+        return false;
+    list_caps(s, e, need_ppm, c, &caps);
+    enum victims_answer answer = preempt_fewest(s, inv, e, &caps.all, now, c);
+    caps_done(&caps);
+    if (answer == VICTIMS_DEAR && choose_in_order(s, inv, e, need_ppm, now, c))
+        answer = VICTIMS_FOUND;
+    if (answer == VICTIMS_FOUND)
+        mark_all(c, true);
+    return answer == VICTIMS_FOUND;
 }
 
 /* ---- a question ------------------------------------------------------------ */
@@ -415,6 +543,7 @@ int sched_preempt(struct sched *s, const struct inventory *inv, struct now now,
             ret->victims[ret->count++] = c.list[k]->id;
         s->claim = e;
         s->stock_taken = false;
+        s->node.stale = true;
         found = 1;
     }
     free(c.list);

@@ -19,6 +19,7 @@
 #include "sched/meter.h"
 #include "sched/node.h"
 #include "sched/sched.h"
+#include "sched/victims.h"
 
 enum answer {
     ANSWER_OPEN = 0, /* not asked since the cycle began, or it fitted */
@@ -184,9 +185,10 @@ struct sched {
     struct bookings bookings;
     struct planned *planned; /* in this cycle (counted.c) */
     size_t planned_count, planned_alloc;
-    struct entry *claim; /* others are stopped for it: it goes first; NULL: nobody */
-    int64_t crossing_us; /* no running job passes a threshold of service before this */
-    bool stock_taken;    /* what leaves and classes hold is that of now */
+    struct entry *claim;    /* others are stopped for it: it goes first; NULL: nobody */
+    uint64_t claim_planned; /* the cycle in which counted cards were kept for it last */
+    int64_t crossing_us;    /* no running job passes a threshold of service before this */
+    bool stock_taken;       /* what leaves and classes hold is that of now */
     struct node node;
     enum card_ban *bans; /* reserved cards, for place/ */
     size_t ban_alloc;
@@ -262,6 +264,8 @@ int64_t counted_most_us(const struct sched *s, const struct bulk *b, uint32_t ca
                         int64_t now_us);
 /* Plans the first start of one that cannot start now, while the policy allows more of them. */
 void counted_plan(struct sched *s, const struct bulk *b, const struct entry *e, int64_t now_us);
+/* Keeps what it needs beside those who go for it, in this cycle. */
+void counted_claim(struct sched *s, const struct entry *e, int64_t now_us);
 void counted_forget(struct sched *s); /* another cycle */
 
 /* ---- words (why.c, why_node.c) ---- */
@@ -284,6 +288,29 @@ void preempt_started(struct sched *s, struct entry *e);
 void preempt_ended(struct sched *s, struct entry *e);
 /* Running jobs get the level of attained service that they have reached. */
 void preempt_settle(struct sched *s, int64_t now_us);
+/* It is told to go, or is not after all. */
+void preempt_mark(struct entry *v, bool leaving);
+/* The cards without those that are told to go; inventory_done ends it. */
+void preempt_without(const struct sched *s, const struct inventory *inv, struct now now,
+                     struct inventory *ret);
+/*
+ * Would it fit with them gone, in no window that is closed and within all limits? And where; the
+ * caller's. A card may turn its mode at once, else nobody would go for who needs the other one.
+ */
+bool preempt_place(struct sched *s, const struct inventory *inv, const struct entry *e,
+                   struct now now, struct place *ret);
+/* What it lacks of cards that are counted, with them gone. */
+uint64_t preempt_lacks_ppm(const struct sched *s, const struct bulk *b, const struct entry *e);
+
+/* Those that may go for one that waits, in the order in which they should. */
+struct choice {
+    struct entry **list;
+    size_t count, alloc;
+};
+/* Leaves the fewest in `c` with which it fits; see victims.h. Changes nothing where none are found. */
+enum victims_answer preempt_fewest(struct sched *s, const struct inventory *inv,
+                                   const struct entry *e, const struct victims_caps *caps,
+                                   struct now now, struct choice *c);
 
 /* ---- reservations (reserve.c) ---- */
 

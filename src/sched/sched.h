@@ -320,14 +320,29 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
  * sched_next says that nobody can start. 1 and `ret` filled, which the caller
  * ends: he sees to it that the victims stop, and calls sched_requeue or
  * sched_end for each when it holds nothing any more. Until the one they go for
- * has started, nobody else is chosen, and it goes before all others. 0: nobody.
+ * has started, nobody else is chosen, and it goes before all others: what they
+ * leave is kept for it from then on, whatever their limits say. Should the
+ * place be lost meanwhile (a card fails, a window comes), the choice is void
+ * and it waits as the others do. 0: nobody.
  *
- * A job goes for another because its class says so (qos.h), because it had
- * more service (preempt_las), or because its account has the larger share and
- * keeps it no smaller (preempt_shares): so nobody is stopped in a circle. Jobs
- * of a class that was set and is never pushed out stay in any case. No
- * more are stopped than the place needs: of the lowest tier first, then who
- * had most service, then who began last.
+ * Who may go. A job goes for another because its class says so (qos.h), because
+ * it had more service (preempt_las), or because its account has the larger share
+ * and keeps, without all who go of it, no less of its due than the other then has
+ * (preempt_shares): so nobody is stopped in a circle. Jobs of a class that was
+ * set and is never pushed out stay in any case.
+ *
+ * Who goes. The fewest jobs with whom gone the whole request fits: on cards
+ * that no window closes within its limit, and within all limits, counting what
+ * the victims free of them. A card may turn its MIG mode for it. The order in
+ * which they should go is: lower tier; then more thresholds of attained service
+ * passed; then began last (the least work is lost); then last in line. Of as
+ * few, those whose last in that order comes soonest, then the last but one, and
+ * so on: no job of a higher tier goes where as many of lower ones would do.
+ *
+ * Exact up to 8 candidates on a card and within the bounds of victims.h; beyond
+ * them candidates are taken in that order until it fits, and then each is let
+ * stay, the last first, without whom it fits as well: none can be left out, but
+ * fewer others might have done.
  */
 struct sched_preemption {
     uint64_t job_id; /* who is to start */
