@@ -401,6 +401,18 @@ void cards_quarantine(struct daemon *d, const char *uuid, const char *why)
     d->inventory_stale = true;
 }
 
+void cards_no_turn(struct daemon *d, const char *uuid)
+{
+    struct err e = ERR_INIT;
+    struct card_memory *m = cards_find(d, uuid);
+    if (!m || m->row.no_turn)
+        return;
+    m->row.no_turn = true;
+    if (turn_write(d))
+        wrote(store_set_card_no_turn(d->store, uuid, &e), &e);
+    d->inventory_stale = true;
+}
+
 /* ---- the inventory ---- */
 
 /* As the card will be when every cut under way is through, or undone. */
@@ -424,7 +436,7 @@ static void fill_card(struct daemon *d, const struct card_memory *m, struct inve
     ret->pool = m->row.pool;
     ret->mode = m->row.mode;
     ret->owners_known = true;
-    ret->no_turn = m->no_turn;
+    ret->no_turn = m->row.no_turn;
     const char *why = m->row.quarantine[0] ? m->row.quarantine : m->lock_trouble;
     ret->quarantined = why[0] != '\0';
     memcpy(ret->quarantine, why, sizeof ret->quarantine);

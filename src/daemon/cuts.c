@@ -214,11 +214,8 @@ static void cut_failed(struct job *j)
         text_fmt("its slices could not be cut: %s", a->stuck[0] ? a->stuck : a->failure);
     if (a->state == APPLY_STUCK)
         quarantine_cards(d, a);
-    struct card_memory *m = a->reset_failed && a->code == -ENOTSUP
-                                ? cards_find(d, a->plan.steps[a->at].card_uuid)
-                                : NULL;
-    if (m)
-        m->no_turn = true; /* it was tried once, and would fail again */
+    if (a->reset_failed && a->code == -ENOTSUP)
+        cards_no_turn(d, a->plan.steps[a->at].card_uuid); /* it would fail again */
     cut_in_vain(j, why);
 }
 

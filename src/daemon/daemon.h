@@ -110,8 +110,7 @@ struct card_memory {
     int64_t seek_boot_us;       /* since when */
     int64_t seek_again_us;      /* a restore that failed is not tried before */
     bool given_up;              /* they were not to be had back in time */
-    bool no_turn;  /* no reset works on it, and its MIG mode was to be turned off for a job */
-    bool was_away; /* the card did not answer in the snapshot before */
+    bool was_away;              /* the card did not answer in the snapshot before */
     char seek_trouble[ERR_TEXT_MAX]; /* why it has not got them back; "" */
     json_t *identities; /* slices whose UUID changed when they were made again; or NULL */
     struct board *file; /* its board's file, once it was looked for; or NULL */
@@ -347,6 +346,8 @@ bool cards_xid_is_fault(uint64_t xid);
 void cards_quarantine(struct daemon *d, const char *uuid, const char *why);
 /* And back. */
 void cards_release(struct daemon *d, struct card_memory *m);
+/* No reset works on it: till the machine is rebooted its MIG mode is not turned for a job. */
+void cards_no_turn(struct daemon *d, const char *uuid);
 /* Only who holds a card's lock changes it. -EBUSY: who else does. It is kept while needed. */
 int cards_lock(struct daemon *d, struct card_memory *m, struct err *e);
 /* The generation of a living slice; 0: not known. */

@@ -8,9 +8,9 @@
 
 #define CARD_COLUMNS                                                                               \
     "uuid, ordinal, bus_id, name, pool, mode, quarantine, compute_mode, app_sm_mhz, app_mem_mhz,"  \
-    " settings_known, first_seen_wall_us, last_seen_wall_us, layout"
+    " settings_known, first_seen_wall_us, last_seen_wall_us, no_turn_boot, layout"
 
-static int read_card(struct query *q, struct card_row *c, struct err *e)
+static int read_card(struct store *s, struct query *q, struct card_row *c, struct err *e)
 {
     memset(c, 0, sizeof *c);
     query_copy(q, c->uuid, sizeof c->uuid);
@@ -29,6 +29,7 @@ static int read_card(struct query *q, struct card_row *c, struct err *e)
     c->settings_known = (unsigned int)query_int(q);
     c->first_seen_wall_us = query_int(q);
     c->last_seen_wall_us = query_int(q);
+    c->no_turn = s->boot_id[0] && strcmp(query_text(q), s->boot_id) == 0;
     c->layout = query_text(q);
     return 0;
 }
@@ -69,7 +70,7 @@ int store_see_card(struct store *s, const struct card *card, enum card_pool pool
     r = query_next(&q, e);
     struct card_row row;
     if (r > 0)
-        r = read_card(&q, &row, e);
+        r = read_card(s, &q, &row, e);
     row.layout = NULL; /* it ends with the query */
     if (r == 0)
         *ret = row;
@@ -116,6 +117,11 @@ int store_set_card_settings(struct store *s, const char *uuid, const struct card
     return query_write_one(&q, e, "such card");
 }
 
+int store_set_card_no_turn(struct store *s, const char *uuid, struct err *e)
+{
+    return set_card(s, "UPDATE cards SET no_turn_boot = ? WHERE uuid = ?", uuid, s->boot_id, e);
+}
+
 int store_set_card_layout(struct store *s, const char *uuid, const char *layout, struct err *e)
 {
     return set_card(s, "UPDATE cards SET layout = ? WHERE uuid = ?", uuid, layout, e);
@@ -128,7 +134,7 @@ int store_each_card(struct store *s, store_card_fn fn, void *arg, struct err *e)
     int r;
     while ((r = query_next(&q, e)) > 0) {
         struct card_row row;
-        r = read_card(&q, &row, e);
+        r = read_card(s, &q, &row, e);
         if (r == 0)
             r = fn(&row, arg);
         if (r != 0)

@@ -27,6 +27,7 @@ struct card_row {
     struct card_settings settings;
     unsigned int settings_known; /* KNOW_COMPUTE_MODE, KNOW_APP_CLOCKS */
     int64_t first_seen_wall_us, last_seen_wall_us;
+    bool no_turn; /* since this boot no reset works on it: its MIG mode changes with the next one */
     /* The slices it is to have, JSON; "": whatever jobs need. Only for the callback; else NULL. */
     const char *layout;
 };
@@ -62,6 +63,9 @@ int store_set_card_pool(struct store *s, const char *uuid, enum card_pool pool, 
 int store_set_card_mode(struct store *s, const char *uuid, enum card_mode mode, struct err *e);
 int store_set_card_layout(struct store *s, const char *uuid, const char *layout, struct err *e);
 int store_set_card_quarantine(struct store *s, const char *uuid, const char *why, struct err *e);
+
+/* No reset works on it; forgotten after a reboot of the machine. -ENOENT. */
+int store_set_card_no_turn(struct store *s, const char *uuid, struct err *e);
 
 int store_set_card_settings(struct store *s, const char *uuid, const struct card_settings *settings,
                             unsigned int known, struct err *e);

@@ -36,6 +36,7 @@ static const char version_1[] =
     " mode TEXT NOT NULL,"
     " quarantine TEXT NOT NULL DEFAULT '',"
     " layout TEXT NOT NULL DEFAULT '',"
+    " no_turn_boot TEXT NOT NULL DEFAULT '',"
     " compute_mode INTEGER NOT NULL DEFAULT 0,"
     " app_sm_mhz INTEGER NOT NULL DEFAULT 0,"
     " app_mem_mhz INTEGER NOT NULL DEFAULT 0,"

@@ -60,5 +60,11 @@ def test_mig_is_never_turned_off_there_for_a_job(box, guest):
     other = divvy.submit("--gpus", "1", *QUIET)
     harness.until(lambda: "until this machine is rebooted" in divvy.run("why", other).stdout,
                   "the next one is told the same")
+    divvy.kill()
+    divvy.start()
+    third = divvy.submit("--gpus", "1", *QUIET)
+    harness.until(lambda: "until this machine is rebooted" in divvy.run("why", third).stdout,
+                  "it is remembered")
+    assert divvy.wait(divvy.submit("--slice", "3g.40gb", *QUIET))["state"] == "completed"
     assert guest() == 1 and modes(box) == [(True, True)]
-    divvy.run("cancel", str(whole), str(other))
+    divvy.run("cancel", str(whole), str(other), str(third))

@@ -71,6 +71,27 @@ static void a_card_keeps_its_ordinal_wherever_it_is_put(void **state)
     store_close(s);
 }
 
+static void a_card_without_a_reset_is_remembered_until_the_next_boot(void **state)
+{
+    (void)state;
+    struct store *s = open_store();
+    ok(store_begin(s, &err));
+    (void)see(s, "GPU-a", "0000:07:00.0", noon);
+    (void)see(s, "GPU-b", "0000:81:00.0", noon);
+    assert_false(all_cards(s).rows[0].no_turn);
+    ok(store_set_card_no_turn(s, "GPU-a", &err));
+    assert_int_equal(store_set_card_no_turn(s, "GPU-x", &err), -ENOENT);
+    ok(store_commit(s, &err));
+    store_close(s);
+    s = open_store();
+    assert_true(all_cards(s).rows[0].no_turn);
+    assert_false(all_cards(s).rows[1].no_turn);
+    store_close(s);
+    ok(store_open(folder, BOOT_B, &s, &err));
+    assert_false(all_cards(s).rows[0].no_turn);
+    store_close(s);
+}
+
 static void pool_mode_and_quarantine_are_kept_when_the_card_is_seen_again(void **state)
 {
     (void)state;
@@ -329,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(a_card_keeps_its_ordinal_wherever_it_is_put),
+        STORY(a_card_without_a_reset_is_remembered_until_the_next_boot),
         STORY(pool_mode_and_quarantine_are_kept_when_the_card_is_seen_again),
         STORY(a_card_without_a_uuid_is_refused),
         STORY(the_same_instance_cut_again_is_another_generation),
