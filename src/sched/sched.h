@@ -323,7 +323,9 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
  * has started, nobody else is chosen, and it goes before all others: what they
  * leave is kept for it from then on, whatever their limits say. Should the
  * place be lost meanwhile (a card fails, a window comes), the choice is void
- * and it waits as the others do. 0: nobody.
+ * and it waits as the others do. Its place takes the first reservation, and the
+ * last is given up where they would be too many: so sched_next, asked again in
+ * the same cycle, may start somebody who fits beside that place. 0: nobody.
  *
  * Who may go. A job goes for another because its class says so (qos.h), because
  * it had more service (preempt_las), or because its account has the larger share

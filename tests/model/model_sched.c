@@ -1,6 +1,7 @@
 /*
- * Random streams of submits, cancels and ends against sched/ and plan/ on a
- * server of two to eight cards, with every step carried out and checked.
+ * Random streams of submits, cancels, ends and maintenance windows against
+ * sched/ and plan/ on a server of two to eight cards, with every step carried
+ * out and checked.
  *
  *     DIVVY_TEST_SEED=N model_sched    the same streams again
  *
@@ -19,8 +20,18 @@
 #define EVENTS 70
 #define JOBS_MAX 128
 #define ACCOUNTS 3
+#define WINDOWS 4
 
-enum event_kind { EV_SUBMIT, EV_CANCEL, EV_REQUEUE, EV_HOLD, EV_PASS };
+enum event_kind {
+    EV_SUBMIT,
+    EV_CANCEL,
+    EV_REQUEUE,
+    EV_HOLD,
+    EV_PASS,
+    EV_CLOSE,  /* a window is planned */
+    EV_REOPEN, /* one is called off */
+    EV_MOVE,   /* one begins and ends at another time */
+};
 
 struct event {
     enum event_kind kind;
@@ -29,8 +40,9 @@ struct event {
     uint64_t mem_bytes; /* for each task; 0: not said */
     uint32_t cpu_milli;
     int64_t limit_us; /* of the job; 0: none */
-    int64_t us;       /* how long the job runs, or how much time passes, or the hold */
-    uint32_t which;   /* job to cancel, requeue or hold, modulo those that can be */
+    int64_t us;       /* how long the job runs, or how much time passes, or the hold; how far off
+                         a window is, and then its length is the limit */
+    uint32_t which;   /* job to cancel, requeue or hold, card or window, modulo those there are */
 };
 
 struct stream {
@@ -63,6 +75,8 @@ struct world {
     uint64_t digest; /* of all starts */
     const char *wrong;
     uint64_t wrong_id;
+    struct sched_closed closed[WINDOWS];
+    size_t closed_count;
     bool loud; /* tell what happens */
 };
 
@@ -85,11 +99,12 @@ static struct request roll_request(struct dice *d)
     return ask_slices(profiles[dice_below(d, 5)], 1 + (uint32_t)dice_below(d, 3) / 2);
 }
 
-static struct event roll_event(struct dice *d, bool endless)
+static struct event roll_event(struct dice *d, bool endless, bool windows)
 {
     static const enum event_kind kinds[] = { EV_SUBMIT, EV_SUBMIT, EV_SUBMIT,  EV_SUBMIT, EV_PASS,
-                                             EV_PASS,   EV_CANCEL, EV_REQUEUE, EV_HOLD };
-    struct event ev = { .kind = kinds[dice_below(d, 9)] };
+                                             EV_PASS,   EV_CANCEL, EV_REQUEUE, EV_HOLD,   EV_CLOSE,
+                                             EV_CLOSE,  EV_REOPEN, EV_MOVE };
+    struct event ev = { .kind = kinds[dice_below(d, windows ? 13 : 9)] };
     ev.account = (uint32_t)dice_below(d, ACCOUNTS);
     ev.request = roll_request(d);
     if (dice_below(d, 3) == 0)
@@ -111,9 +126,9 @@ static void roll_stream(uint64_t seed, struct stream *st)
 {
     struct dice d = { .state = seed };
     *st = (struct stream){ .seed = seed, .count = EVENTS };
-    bool endless = dice_bool(&d);
+    bool endless = dice_bool(&d), windows = dice_bool(&d);
     for (size_t i = 0; i < EVENTS; i++)
-        st->events[i] = roll_event(&d, endless);
+        st->events[i] = roll_event(&d, endless, windows);
 }
 
 /* ---- the world --------------------------------------------------------------- */
@@ -252,6 +267,25 @@ static void check_order(struct world *w, uint64_t id)
     }
 }
 
+/* Has an administrator the card while a job of that limit, started now, would be on it? */
+static bool is_closed(const struct world *w, uint32_t card, int64_t limit_us)
+{
+    for (size_t i = 0; i < w->closed_count; i++) {
+        const struct sched_closed *c = &w->closed[i];
+        if (c->ordinal == card && c->until_us > w->now.boot_us &&
+            (!limit_us || c->from_us < w->now.boot_us + limit_us))
+            return true;
+    }
+    return false;
+}
+
+static void check_windows(struct world *w, const struct sched_decision *d)
+{
+    for (size_t i = 0; i < d->place.count; i++)
+        if (is_closed(w, d->place.items[i].ordinal, w->jobs[d->job_id].limit_us))
+            wrong(w, d->job_id, "started where it would still be in a maintenance window");
+}
+
 /* A promise is the request's: whose turn it is takes it over from an equal. */
 static void pass_promises_on(struct world *w, const struct sched_decision *d)
 {
@@ -276,6 +310,7 @@ static void start(struct world *w, const struct sched_decision *d)
     if (j->promised_us && w->now.boot_us > j->promised_us)
         wrong(w, d->job_id, "started later than its reservation said");
     check_order(w, d->job_id);
+    check_windows(w, d);
     pass_promises_on(w, d);
     const char *bad = server_apply(&w->inv, d, j->limit_us, w->now);
     if (bad)
@@ -330,6 +365,9 @@ static bool could_start(struct world *w, const struct job *j)
         for (size_t k = 0; r.place && k < r.place->count; k++)
             bans[r.place->items[k].ordinal] = BAN_ALL;
     }
+    for (size_t i = 0; i < w->inv.card_count; i++)
+        if (is_closed(w, w->inv.cards[i].card.ordinal, j->limit_us))
+            bans[i] = BAN_ALL;
     struct place_rules rules = { .bans = bans, .mode_hold_us = w->policy.mode_hold_us };
     if (place_request(&w->inv, &j->request, &rules, w->now, &place, &plan, NULL) != PLACE_NOW)
         return false;
@@ -409,6 +447,9 @@ static int64_t next_moment(const struct world *w)
     for (uint64_t id = 1; id <= w->last_id; id++)
         if (w->jobs[id].phase == RUNS && w->jobs[id].ends_us < next)
             next = w->jobs[id].ends_us;
+    for (size_t i = 0; i < w->closed_count; i++) /* whoever says them knows when they end */
+        if (w->closed[i].until_us > w->now.boot_us && w->closed[i].until_us < next)
+            next = w->closed[i].until_us;
     return next;
 }
 
@@ -508,6 +549,39 @@ static void hold(struct world *w, uint64_t id, int64_t us)
     sched_hold(w->queue, id, w->now.boot_us + us);
 }
 
+/* Those that are over are said no more. */
+static void say_windows(struct world *w)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->closed_count; i++)
+        if (w->closed[i].until_us > w->now.boot_us)
+            w->closed[n++] = w->closed[i];
+    w->closed_count = n;
+    sched_set_closed(w->queue, w->closed, n);
+}
+
+/* What a window takes, nobody can be promised: those that were begin anew. */
+static void close_card(struct world *w, size_t at, uint32_t card, const struct event *ev)
+{
+    int64_t from_us = w->now.boot_us + ev->us;
+    w->closed[at] = (struct sched_closed){ card, from_us, from_us + CLOCK_MINUTE + ev->limit_us };
+    for (uint64_t id = 1; id <= w->last_id; id++)
+        w->jobs[id].promised_us = 0;
+    tell(w, card, "is the ordinal of a card that is closed", "");
+}
+
+static void change_windows(struct world *w, const struct event *ev)
+{
+    size_t n = w->closed_count, at = n ? ev->which % n : 0;
+    if (ev->kind == EV_CLOSE && n < WINDOWS)
+        close_card(w, w->closed_count++, ev->which % (uint32_t)w->inv.card_count, ev);
+    else if (ev->kind == EV_MOVE && n)
+        close_card(w, at, w->closed[at].ordinal, ev);
+    else if (ev->kind == EV_REOPEN && n)
+        w->closed[at] = w->closed[--w->closed_count];
+    say_windows(w);
+}
+
 static void happen(struct world *w, const struct event *ev)
 {
     uint64_t id;
@@ -529,6 +603,11 @@ static void happen(struct world *w, const struct event *ev)
     case EV_PASS:
         pass(w, ev->us);
         return;
+    case EV_CLOSE:
+    case EV_REOPEN:
+    case EV_MOVE:
+        change_windows(w, ev);
+        break;
     }
     cycle(w);
 }
@@ -598,7 +677,10 @@ static void random_streams_keep_every_promise(void **state)
     }
 }
 
-/* A whole-card job behind a stream of small jobs that never name a limit. */
+/*
+ * A job of all cards behind a stream of small ones: it has its turn when the longest of them is
+ * over, and its cards have turned; every second time no later than that after a window.
+ */
 static void a_wide_job_does_not_starve_behind_small_ones(void **state)
 {
     (void)state;
@@ -623,9 +705,17 @@ static void a_wide_job_does_not_starve_behind_small_ones(void **state)
                 submit(&w, &wide);
                 wide_id = w.last_id;
             }
+            if (i == 20 && round % 2) {
+                struct event close = { .kind = EV_CLOSE, .which = dice_u32(&d) };
+                close.us = (int64_t)dice_below(&d, 60) * CLOCK_MINUTE;
+                close.limit_us = (int64_t)dice_below(&d, 120) * CLOCK_MINUTE;
+                happen(&w, &close);
+            }
             submit(&w, &small);
             pass(&w, (int64_t)dice_below(&d, 3) * CLOCK_MINUTE);
         }
+        if (!w.wrong && w.closed_count && w.closed[0].until_us > w.now.boot_us)
+            pass(&w, w.closed[0].until_us - w.now.boot_us);
         if (!w.wrong)
             pass(&w, longest + w.policy.mode_hold_us);
         if (w.wrong)
