@@ -125,6 +125,11 @@ struct api_ops {
 
     /* The cards as they are now; borrowed until the next turn. Never NULL on 0. */
     int (*inventory)(void *ctx, const struct inventory **ret, struct err *e);
+    /*
+     * The same after a look at the driver that began later than this. Answer:
+     * api_answer_json with it; where no look succeeds within seconds, with the last one.
+     */
+    void (*look)(void *ctx, struct api_request *req);
 
     void (*daemon)(void *ctx, struct daemon_view *ret);
 

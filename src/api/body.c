@@ -444,6 +444,25 @@ int api_read_wait(const struct api_parameter *p, size_t n, enum api_until *ret_u
     return 0;
 }
 
+static int inventory_fresh(const char *value, void *ret, struct err *e)
+{
+    *(bool *)ret = strcmp(value, "true") == 0;
+    if (!*(bool *)ret && strcmp(value, "false") != 0)
+        return err_set(e, -EINVAL, "fresh: true asks the driver first, false does not");
+    return 0;
+}
+
+int api_read_inventory(const struct api_parameter *p, size_t n, bool *ret_fresh, struct err *e)
+{
+    static const struct parameter table[] = { { "fresh", inventory_fresh }, { NULL, NULL } };
+    bool fresh = false;
+    int r = read_parameters(table, p, n, &fresh, e);
+    if (r < 0)
+        return r;
+    *ret_fresh = fresh;
+    return 0;
+}
+
 int api_read_no_parameters(const struct api_parameter *p, size_t n, struct err *e)
 {
     static const struct parameter none[] = { { NULL, NULL } };

@@ -63,6 +63,9 @@ enum api_until { API_UNTIL_STARTING, API_UNTIL_STARTED, API_UNTIL_ENDED };
 int api_read_wait(const struct api_parameter *p, size_t n, enum api_until *ret_until,
                   int64_t *ret_timeout_us, struct err *e);
 
+/* GET /v1/inventory: fresh (true, false). -EINVAL. */
+int api_read_inventory(const struct api_parameter *p, size_t n, bool *ret_fresh, struct err *e);
+
 /* For routes that know no parameters. -EINVAL when there is one. */
 int api_read_no_parameters(const struct api_parameter *p, size_t n, struct err *e);
 

@@ -65,20 +65,28 @@ static int get_shares(struct route_call *c, struct err *e)
     return 0;
 }
 
-static int get_inventory(struct route_call *c, struct err *e)
-{
-    const struct inventory *inv = NULL;
-    int r = c->ops->inventory(c->ctx, &inv, e);
-    if (r == 0)
-        request_reply(c->req, 200, inventory_to_json(inv));
-    return r;
-}
-
 /* From here on the daemon owes the answer. */
 static void owe(struct api_request *req)
 {
     req->owed = true;
     req->api->owed++;
+}
+
+static int get_inventory(struct route_call *c, struct err *e)
+{
+    const struct inventory *inv = NULL;
+    bool fresh = false;
+    int r = api_read_inventory(c->parameters, c->parameter_count, &fresh, e);
+    if (r == 0 && fresh) {
+        owe(c->req);
+        c->ops->look(c->ctx, c->req);
+        return 0;
+    }
+    if (r == 0)
+        r = c->ops->inventory(c->ctx, &inv, e);
+    if (r == 0)
+        request_reply(c->req, 200, inventory_to_json(inv));
+    return r;
 }
 
 static int patch_card(struct route_call *c, struct err *e)
@@ -325,7 +333,7 @@ static int requeue_job(struct route_call *c, struct err *e)
 
 static const struct route routes[] = {
     { "GET", "/v1/status", ANYBODY, false, get_status },
-    { "GET", "/v1/inventory", ANYBODY, false, get_inventory },
+    { "GET", "/v1/inventory", ANYBODY, true, get_inventory },
     { "GET", "/v1/shares", ANYBODY, false, get_shares },
     { "PATCH", "/v1/cards/{}", OPERATOR, false, patch_card },
     { "GET", "/v1/layout", ANYBODY, false, get_layout },

@@ -56,13 +56,15 @@ static void tell_trouble(struct client *c)
     daemon_view_done(&v);
 }
 
-int cards_now(const struct session *s, struct inventory *ret)
+static int now_by(const struct session *s,
+                  int (*ask)(struct client *c, struct inventory *ret, struct err *e),
+                  struct inventory *ret)
 {
     struct client *c = NULL;
     struct err e = ERR_INIT;
     int r = client_open(s->root, &c, &e);
     if (r == 0)
-        r = client_inventory(c, ret, &e);
+        r = ask(c, ret, &e);
     if (r == 0 && !ret->card_count)
         tell_trouble(c);
     client_close(c);
@@ -77,6 +79,16 @@ int cards_now(const struct session *s, struct inventory *ret)
     }
     verb_note("no divvyd answers, so this is what the driver itself tells; owners are unknown");
     return STATUS_OK;
+}
+
+int cards_now(const struct session *s, struct inventory *ret)
+{
+    return now_by(s, client_inventory, ret);
+}
+
+int cards_look(const struct session *s, struct inventory *ret)
+{
+    return now_by(s, client_look, ret);
 }
 
 bool cards_parse(const struct session *s, const char *word, uint32_t *ret_ordinal)

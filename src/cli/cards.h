@@ -13,6 +13,8 @@
  * standard error says so. On failure prints, and returns the exit status.
  */
 int cards_now(const struct session *s, struct inventory *ret);
+/* The same once a daemon has asked the driver anew: for what is compared with a file, or kept in one. */
+int cards_look(const struct session *s, struct inventory *ret);
 
 /* The driver itself, with board files for what it does not tell. Codes as driver_open. */
 int cards_open_driver(struct driver **ret, struct err *e);

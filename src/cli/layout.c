@@ -487,7 +487,7 @@ static int plan(struct session *s, const struct layout_call *call)
     if (status == STATUS_OK)
         status = layout_work_choose(&w, s, call);
     if (status == STATUS_OK)
-        status = cards_now(s, &w.inv);
+        status = cards_look(s, &w.inv);
     if (status == STATUS_OK)
         status = layout_work_plan(&w, s);
     if (status != STATUS_OK)
@@ -511,7 +511,7 @@ static int export_now(struct session *s, const struct layout_call *call)
     if (call->file)
         return verb_usage(s, "export reads no file; it prints one: divvy layout export > %s",
                           call->file);
-    int status = cards_now(s, &inv);
+    int status = cards_look(s, &inv);
     if (status != STATUS_OK)
         return status;
     if (!s->json) {

@@ -15,7 +15,7 @@ static int look(struct layout_work *w, const struct session *s, const struct lay
 {
     struct err e = ERR_INIT;
     layout_work_forget(w);
-    if (client_inventory(c, &w->inv, &e) < 0)
+    if ((first ? client_look : client_inventory)(c, &w->inv, &e) < 0)
         return verb_fail(s, &e);
     int status = STATUS_OK;
     if (first && (call->make || call->unmake))

@@ -51,7 +51,7 @@ int layout_save(struct session *s, const struct layout_call *call)
     struct err e = ERR_INIT;
     int status = find_path(s, call->file ? call->file : BOOT_NAME, &path);
     if (status == STATUS_OK)
-        status = cards_now(s, &inv);
+        status = cards_look(s, &inv);
     if (status != STATUS_OK)
         return status;
     assert(path);

@@ -328,13 +328,23 @@ int client_wait(struct client *c, uint64_t id, enum client_until until, int64_t 
     }
 }
 
-int client_inventory(struct client *c, struct inventory *ret, struct err *e)
+static int get_inventory(struct client *c, const char *path, struct inventory *ret, struct err *e)
 {
     auto_json json_t *answer = NULL;
-    int r = client_get(c, "/v1/inventory", &answer, e);
+    int r = client_get(c, path, &answer, e);
     if (r == 0 && inventory_from_json(answer, ret, e) < 0)
         r = err_wrap(e, -EREMOTEIO, "divvyd's answer");
     return r;
+}
+
+int client_inventory(struct client *c, struct inventory *ret, struct err *e)
+{
+    return get_inventory(c, "/v1/inventory", ret, e);
+}
+
+int client_look(struct client *c, struct inventory *ret, struct err *e)
+{
+    return get_inventory(c, "/v1/inventory?fresh=true", ret, e);
 }
 
 int client_set_card(struct client *c, uint32_t ordinal, const char *pool, const char *mode,

@@ -90,6 +90,8 @@ int client_wait(struct client *c, uint64_t id, enum client_until until, int64_t 
 
 /* Ended by inventory_done. */
 int client_inventory(struct client *c, struct inventory *ret, struct err *e);
+/* The same once the driver was asked anew: for those who compare it with what they want. */
+int client_look(struct client *c, struct inventory *ret, struct err *e);
 /* NULL leaves pool or mode as it is. *ret_note as in client_submit. */
 int client_set_card(struct client *c, uint32_t ordinal, const char *pool, const char *mode,
                     char **ret_note, struct err *e);

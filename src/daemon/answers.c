@@ -352,9 +352,8 @@ static int op_jobs(void *ctx, const struct job_filter *filter, struct api_jobs *
 
 /* ---- cards, daemon, why ---- */
 
-static int op_inventory(void *ctx, const struct inventory **ret, struct err *e)
+int answers_inventory(struct daemon *d, const struct inventory **ret, struct err *e)
 {
-    struct daemon *d = ctx;
     if (!d->snapshot_came && d->driver_trouble[0])
         return err_set(e, -ENODEV, "%s", d->driver_trouble);
     if (d->inventory_stale)
@@ -362,6 +361,11 @@ static int op_inventory(void *ctx, const struct inventory **ret, struct err *e)
     d->inventory.now = clock_now();
     *ret = &d->inventory;
     return 0;
+}
+
+static int op_inventory(void *ctx, const struct inventory **ret, struct err *e)
+{
+    return answers_inventory(ctx, ret, e);
 }
 
 static void op_daemon(void *ctx, struct daemon_view *ret)
@@ -439,6 +443,7 @@ const struct api_ops daemon_api_ops = {
     .job = op_job,
     .jobs = op_jobs,
     .inventory = op_inventory,
+    .look = looks_op,
     .daemon = op_daemon,
     .history = op_history,
     .usage = op_usage,

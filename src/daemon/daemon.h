@@ -29,6 +29,7 @@
  *     hooks.c     the administrator's program that is told of events
  *     recover.c   what a restart finds that nobody expected
  *     units.c     supervisors started by the service manager
+ *     looks.c     whoever wants the cards as they are now
  *     tidy.c      what an owner left on a card, before the next one comes
  *     samples.c   what attempts were seen to use of their cards
  *     promise.c   starts that were announced, and how they came
@@ -302,6 +303,8 @@ struct daemon {
     bool look_soon;         /* something of a dead supervisor is being killed */
     struct owed *owed;
     size_t owed_count, owed_alloc;
+    struct looker *lookers; /* looks.c */
+    size_t looker_count, looker_alloc;
     struct job **todo; /* jobs with launch, stop or remove set */
     size_t todo_count, todo_alloc;
     struct stray *strays; /* attempts that the store knows nothing of */
@@ -587,6 +590,17 @@ void answers_forget(struct daemon *d);
 void answers_owe_error(struct daemon *d, struct api_request *req, const struct err *e);
 /* A copy that lives until the next turn, one for each slot. */
 const char *answers_keep(struct daemon *d, size_t slot, const char *word);
+
+/* The cards as they were last seen. -ENODEV: no driver, and why. */
+int answers_inventory(struct daemon *d, const struct inventory **ret, struct err *e);
+
+/* ---- looks.c ---- */
+/* api.h's `look`. */
+void looks_op(void *ctx, struct api_request *req);
+/* Owes the cards to those who waited for a picture that has come, or that is not to be had. */
+void looks_turn(struct daemon *d);
+/* After api_close, which has told whoever still waited. */
+void looks_done(struct daemon *d);
 
 /* ---- submit.c: ops of api.h ---- */
 void submit_op(void *ctx, struct api_request *req, const struct api_caller *who,

@@ -495,6 +495,7 @@ static void daemon_close(struct daemon *d)
     cards_done(d);
     if (d->api)
         api_close(d->api);
+    looks_done(d);
     answers_forget(d);
     store_close(d->store);
     bin_close(&d->bin);

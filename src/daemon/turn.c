@@ -165,6 +165,7 @@ static bool round_done(struct daemon *d)
     if (!stalled)
         cuts_prepare(d);
     tells_turn(d);
+    looks_turn(d);
     if (commit_due(d)) {
         KILLPOINT(COMMIT);
         if (store_commit(d->store, &e) < 0) {

@@ -98,6 +98,27 @@ def test_who_came_or_went_just_now_is_known(box, divvy):
     assert not places(box)
 
 
+def test_a_plan_sees_the_cards_as_they_are_now(box, divvy):
+    """The driver is asked for each: what began or ended a moment ago counts."""
+    env = {**box.machine.env, "CUDA_VISIBLE_DEVICES": divvy.json("gpus")["cards"][0]["uuid"]}
+    for _ in range(3):
+        probe = subprocess.Popen([harness.PROGRAMS / "divvy-probe", "--seconds", "120"], env=env,
+                                 stdout=subprocess.PIPE, text=True)
+        assert probe.stdout.readline(), "it is on the card"
+        busy = layout(box, "plan", SEVENTHS, check=False)
+        end(probe)
+        free = layout(box, "plan", SEVENTHS, check=False)
+        assert busy.returncode == BUSY and str(probe.pid) in busy.stdout
+        assert free.returncode != BUSY and str(probe.pid) not in free.stdout
+
+
+def test_a_plan_does_not_wait_for_a_card_that_hangs(box, divvy):
+    before = layout(box, "plan", SEVENTHS, check=False).stdout
+    box.machine.sim("fault", "gpu1", "hang")
+    assert layout(box, "plan", SEVENTHS, check=False).stdout == before
+    box.machine.sim("fault", "gpu1", "none")
+
+
 def test_users_do_not_change_layouts(box, divvy):
     if os.getuid() != 0:
         pytest.skip("needs root, to become somebody else")

@@ -13,6 +13,7 @@
 
 #include "api/api.h"
 #include "base/file.h"
+#include "model/card_json.h"
 
 struct desk {
     struct api *api;
@@ -139,6 +140,12 @@ static int on_inventory(void *ctx, const struct inventory **ret, struct err *e)
     return 0;
 }
 
+/* Later: the test answers. */
+static void on_look(void *ctx, struct api_request *req)
+{
+    ((struct desk *)ctx)->pending = req;
+}
+
 static void on_daemon(void *ctx, struct daemon_view *ret)
 {
     (void)ctx; /* says the same always */
@@ -165,6 +172,7 @@ static const struct api_ops ops = { .submit = on_submit,
                                     .job = on_job,
                                     .jobs = on_jobs,
                                     .inventory = on_inventory,
+                                    .look = on_look,
                                     .daemon = on_daemon,
                                     .why = on_why };
 
@@ -275,6 +283,23 @@ static void test_reading(void **state)
     assert_non_null(strstr(body, "\"argv\":[\"true\"]"));
     assert_int_equal(ask(d, "GET", "/v1/jobs/7/why", "", body), 200);
     assert_non_null(strstr(body, "first of 3"));
+}
+
+static void test_the_cards_after_a_look(void **state)
+{
+    struct desk *d = *state;
+    char body[8192];
+    auto_close int fd = dial(d);
+    say(d, fd, "GET", "/v1/inventory?fresh=true", "");
+    assert_int_equal(hear(fd, body), 0);
+    api_answer_json(d->pending, inventory_to_json(&d->inv));
+    d->pending = NULL;
+    turn(d);
+    assert_int_equal(hear(fd, body), 200);
+    assert_non_null(strstr(body, "\"cards\":[]"));
+    assert_int_equal(ask(d, "GET", "/v1/inventory?fresh=false", "", body), 200);
+    assert_int_equal(ask(d, "GET", "/v1/inventory?fresh=soon", "", body), 400);
+    assert_non_null(strstr(body, "fresh: true asks the driver first"));
 }
 
 static void test_pages_of_a_list(void **state)
@@ -537,6 +562,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_reading),
+        TEST(test_the_cards_after_a_look),
         TEST(test_pages_of_a_list),
         TEST(test_refusals_have_words),
         TEST(test_a_submit_is_answered_later),
