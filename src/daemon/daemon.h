@@ -538,6 +538,11 @@ int bind_tasks(struct daemon *d, const struct job *j, struct jobdir_spec *spec, 
 /* Fills the limits of one task of `spec` from its place. */
 void limits_bind(struct daemon *d, struct jobdir_spec *s, uint32_t task, const struct place *p);
 
+/* ---- what the machine has for jobs beside its cards (node.c) ---- */
+
+uint64_t node_memory(void);
+uint64_t node_cpu_milli(void);
+
 /* ---- docker.c ---- */
 /*
  * Is nothing left of the containers that docker's daemon made for an attempt

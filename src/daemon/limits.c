@@ -5,12 +5,10 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 
 #define LIST_MAX 8192
-#define KEPT_PERCENT 95u /* of the memory, for jobs */
 #define LEAST_BYTES (UINT64_C(1) << 30)
 
 /* CPUs in the kernel's list form, "0-7,16", added to `ret`. */
@@ -98,20 +96,6 @@ static size_t cards_here(const struct daemon *d)
     return n;
 }
 
-/* A part of it stays the system's. */
-static uint64_t memory_to_share(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES);
-    long size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (uint64_t)pages / 100 * KEPT_PERCENT * (uint64_t)size : 0;
-}
-
-static uint64_t cpus_to_share(void)
-{
-    cpu_set_t ours;
-    return sched_getaffinity(0, sizeof ours, &ours) < 0 ? 0 : (uint64_t)CPU_COUNT(&ours);
-}
-
 static uint64_t at_least(uint64_t n, uint64_t least)
 {
     return n < least ? least : n;
@@ -122,8 +106,8 @@ static void fill_shares(struct daemon *d, struct jobdir_limits *l, uint32_t task
                         const struct place *p)
 {
     const struct config_task_limits *c = &d->config.task_limits;
-    uint64_t memory = share_of(memory_to_share(), part_ppm(p, task, true), cards_here(d));
-    uint64_t milli = share_of(cpus_to_share() * 1000, part_ppm(p, task, false), cards_here(d));
+    uint64_t memory = share_of(node_memory(), part_ppm(p, task, true), cards_here(d));
+    uint64_t milli = share_of(node_cpu_milli(), part_ppm(p, task, false), cards_here(d));
     if (memory && !l->mem_bytes && c->memory != TASK_LIMIT_NONE)
         l->mem_bytes = at_least(memory, LEAST_BYTES);
     if (milli && !l->cpu_milli && c->cpu != TASK_LIMIT_NONE)
