@@ -245,6 +245,22 @@ static void rows_limits(struct table *t, const struct job_view *v)
     row(t, "may use", limits.buf);
 }
 
+/* What it counts for, beside its place. */
+static void row_needs(struct table *t, const struct job_view *v)
+{
+    AUTO(text) struct text needs = TEXT_INIT;
+    if (v->needs_mem_bytes) {
+        text_add_size(&needs, v->needs_mem_bytes);
+        text_add(&needs, " of memory");
+    }
+    if (v->needs_cpu_milli)
+        text_addf(&needs, "%s%.3g CPUs", needs.len ? " and " : "",
+                  (double)v->needs_cpu_milli / 1000);
+    if (needs.len)
+        text_add(&needs, " of the machine");
+    row(t, "needs", needs.len ? needs.buf : NULL);
+}
+
 static void rows_where(struct table *t, const struct job_view *v)
 {
     for (size_t i = 0; i < v->place.count; i++) {
@@ -360,6 +376,7 @@ void job_draw(const struct job_view *v, int64_t now_wall_us, const struct screen
     text_add(ret, "\n");
     row(&t, "reason", v->reason);
     rows_who(&t, v);
+    row_needs(&t, v);
     rows_limits(&t, v);
     rows_where(&t, v);
     rows_times(&t, v, now_wall_us);

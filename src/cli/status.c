@@ -69,6 +69,25 @@ static void row_jobs(struct table *t, const struct daemon_view *v)
     row(t, "jobs", words.buf);
 }
 
+/* What jobs were promised of it, whether they use it or not. */
+static void row_machine(struct table *t, const struct daemon_view *v)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    if (v->mem_bytes) {
+        text_add_size(&words, v->mem_used_bytes);
+        text_add(&words, " of ");
+        text_add_size(&words, v->mem_bytes);
+        text_add(&words, " of memory");
+    }
+    if (v->cpu_milli)
+        text_addf(&words, "%s%g of %g CPUs", words.len ? ", " : "",
+                  (double)v->cpu_used_milli / 1000, (double)v->cpu_milli / 1000);
+    if (!words.len)
+        return;
+    text_add(&words, " given to jobs");
+    row(t, "machine", words.buf);
+}
+
 static void row_promises(struct table *t, const struct daemon_view *v)
 {
     AUTO(text) struct text words = TEXT_INIT;
@@ -146,6 +165,7 @@ int verb_status(struct session *s, int argc, char **argv)
     row_isolation(&t, &v);
     row_cards(&t, &v);
     row_jobs(&t, &v);
+    row_machine(&t, &v);
     row_promises(&t, &v);
     row_layouts(&t, c);
     row_maintenance(&t, c);

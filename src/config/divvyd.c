@@ -186,6 +186,51 @@ static const struct field task_limits_fields[] = {
     { NULL },
 };
 
+/* "auto" and "off"; anything else is for the caller to read. */
+static bool read_count(const struct yaml_node *n, int *ret)
+{
+    *ret = COUNT_SAID;
+    if (n->kind == YAML_IS_SCALAR && strcmp(n->text, "auto") == 0)
+        *ret = COUNT_AUTO;
+    else if (n->kind == YAML_IS_SCALAR && strcmp(n->text, "off") == 0)
+        *ret = COUNT_OFF;
+    return *ret != COUNT_SAID;
+}
+
+static int read_node_cpus(const struct yaml_node *n, const struct field *f, void *place,
+                          struct err *e)
+{
+    double cpus;
+    struct config_node *node = place;
+    (void)f;
+    if (read_count(n, &node->cpus))
+        return 0;
+    if (yaml_node_double(n, 0, CONFIG_NODE_CPUS_MAX, &cpus, NULL) < 0 || cpus < 0.01)
+        return yaml_node_fail(n, e, "cpus must be auto, off or a number of CPUs, 0.01 to %d",
+                              CONFIG_NODE_CPUS_MAX);
+    node->cpu_milli = (uint32_t)(cpus * 1000 + 0.5);
+    return 0;
+}
+
+static int read_node_memory(const struct yaml_node *n, const struct field *f, void *place,
+                            struct err *e)
+{
+    struct config_node *node = place;
+    static const struct field size = { .max = INT64_MAX };
+    (void)f;
+    if (read_count(n, &node->memory))
+        return 0;
+    if (field_size(n, &size, &node->mem_bytes, NULL) < 0 || node->mem_bytes < JOB_MEM_MIN)
+        return yaml_node_fail(n, e, "memory must be auto, off or a size of 1M or more, like 480G");
+    return 0;
+}
+
+static const struct field node_fields[] = {
+    { "cpus", read_node_cpus, 0 },
+    { "memory", read_node_memory, 0 },
+    { NULL },
+};
+
 static const struct field between_fields[] = {
     { "settings", read_either, offsetof(struct config_between, keep_settings),
       .choices = settings_words },
@@ -249,6 +294,7 @@ static const struct field config_fields[] = {
     { "isolation", field_choice_word, AT(isolation), .choices = isolations },
     { "pam", read_either, AT(pam), .choices = switch_words },
     { "task_limits", field_map, AT(task_limits), .sub = task_limits_fields },
+    { "node", field_map, AT(node), .sub = node_fields },
     { "between_owners", field_map, AT(between), .sub = between_fields },
     { "launch", field_choice_word, AT(launch), .choices = launches },
     { "log_level", field_choice_word, AT(log_level), .choices = levels },

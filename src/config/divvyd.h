@@ -41,6 +41,7 @@ enum config_limit {
     TASK_LIMIT_NONE,
 };
 
+#define CONFIG_NODE_CPUS_MAX 65536
 #define CONFIG_PIDS_DEFAULT 16384u
 
 /* divvy.yaml's task_limits. */
@@ -48,6 +49,19 @@ struct config_task_limits {
     int memory, cpu, cpuset; /* enum config_limit */
     int pids;                /* the same; TASK_LIMIT_SHARE: pids_max, whatever its part */
     uint32_t pids_max;
+};
+
+enum config_count {
+    COUNT_AUTO = 0, /* what the machine has */
+    COUNT_OFF,      /* not at all */
+    COUNT_SAID,
+};
+
+/* What jobs may be promised of the machine beside its cards; divvy.yaml's node. */
+struct config_node {
+    int cpus, memory; /* enum config_count */
+    uint32_t cpu_milli;
+    uint64_t mem_bytes;
 };
 
 enum config_idle_then { IDLE_WARN = 0, IDLE_END, IDLE_REQUEUE };
@@ -114,6 +128,7 @@ struct divvyd_config {
     struct config_keep keep;
     bool pam; /* a PAM session for each attempt; default off */
     struct config_task_limits task_limits;
+    struct config_node node;
     int launch;              /* enum config_launch */
     int log_level;           /* enum log_level; default LOG_NOTE */
     int default_pool;        /* enum card_pool; default POOL_OFF */

@@ -107,6 +107,7 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
                             .attached = j->attached,
                             .start_wall_us = start_wall(a) };
     v->enforced = -1;
+    node_view_job(d, j, v);
     if (j->waits && j->waits->array.count) {
         v->array_id = j->waits->id;
         v->array_index = j->array_index;
@@ -387,6 +388,7 @@ static void op_daemon(void *ctx, struct daemon_view *ret)
     for (size_t s = JOB_COMPLETED; s < JOB_STATES; s++)
         ret->jobs[s] = (uint32_t)d->ended[s];
     ret->promises = d->promises;
+    node_view(d, ret);
     ret->cards = (uint32_t)d->inventory.card_count;
     for (size_t i = 0; i < d->inventory.card_count; i++) {
         const struct inventory_card *c = &d->inventory.cards[i];

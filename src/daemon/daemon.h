@@ -540,8 +540,13 @@ void limits_bind(struct daemon *d, struct jobdir_spec *s, uint32_t task, const s
 
 /* ---- what the machine has for jobs beside its cards (node.c) ---- */
 
-uint64_t node_memory(void);
-uint64_t node_cpu_milli(void);
+/* What is shared out: as divvy.yaml says, else what the machine has. */
+uint64_t node_memory(const struct daemon *d);
+uint64_t node_cpu_milli(const struct daemon *d);
+/* Makes the queue count it. Parts by cards count only where tasks are held to them. */
+void node_policy(const struct daemon *d, struct sched_policy *p);
+void node_view(struct daemon *d, struct daemon_view *v);
+void node_view_job(struct daemon *d, const struct job *j, struct job_view *v);
 
 /* ---- docker.c ---- */
 /*

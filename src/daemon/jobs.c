@@ -48,7 +48,7 @@ static int64_t since_submit(const struct job *j)
     return us > 0 ? us : 0;
 }
 
-static void queue_job(struct daemon *d, const struct job *j)
+static void queue_job(struct daemon *d, const struct job *j, const struct job_row *row)
 {
     struct sched_job s = { .id = j->id,
                            .uid = j->uid,
@@ -59,7 +59,9 @@ static void queue_job(struct daemon *d, const struct job *j)
                            .limit_us = j->limit_us,
                            .submit_us = clock_now().boot_us - since_submit(j),
                            .attained_card_us = j->charged_card_us,
-                           .attached = j->attached };
+                           .attached = j->attached,
+                           .mem_bytes = row->mem_bytes,
+                           .cpu_milli = row->cpu_milli };
     sched_add(d->sched, &s);
 }
 
@@ -91,7 +93,7 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row)
     if (row->reason && row->reason[0])
         j->reason = text_dup(row->reason);
     map_put(&d->jobs, j->id, j);
-    queue_job(d, j);
+    queue_job(d, j, row);
     waits_join(j, row->array_id);
     return j;
 }
@@ -129,6 +131,7 @@ static int load_job(const struct job_row *row, void *arg)
 int jobs_load(struct daemon *d, struct err *e)
 {
     struct sched_policy policy = policy_of(&d->config);
+    node_policy(d, &policy);
     d->sched = sched_new(&policy);
     policy_load(d->sched, &d->config);
     int r = accounts_usage_load(d, e);

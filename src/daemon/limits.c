@@ -83,19 +83,6 @@ static uint64_t part_ppm(const struct place *p, uint32_t task, bool memory)
     return ppm;
 }
 
-static uint64_t share_of(uint64_t whole, uint64_t ppm, size_t cards)
-{
-    return cards ? (uint64_t)((double)whole * (double)ppm / 1e6 / (double)cards) : 0;
-}
-
-static size_t cards_here(const struct daemon *d)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < d->card_count; i++)
-        n += d->cards[i]->present;
-    return n;
-}
-
 static uint64_t at_least(uint64_t n, uint64_t least)
 {
     return n < least ? least : n;
@@ -106,8 +93,9 @@ static void fill_shares(struct daemon *d, struct jobdir_limits *l, uint32_t task
                         const struct place *p)
 {
     const struct config_task_limits *c = &d->config.task_limits;
-    uint64_t memory = share_of(node_memory(), part_ppm(p, task, true), cards_here(d));
-    uint64_t milli = share_of(node_cpu_milli(), part_ppm(p, task, false), cards_here(d));
+    size_t cards = d->inventory.card_count; /* as the queue counts them */
+    uint64_t memory = sched_node_part(node_memory(d), part_ppm(p, task, true), cards);
+    uint64_t milli = sched_node_part(node_cpu_milli(d), part_ppm(p, task, false), cards);
     if (memory && !l->mem_bytes && c->memory != TASK_LIMIT_NONE)
         l->mem_bytes = at_least(memory, LEAST_BYTES);
     if (milli && !l->cpu_milli && c->cpu != TASK_LIMIT_NONE)

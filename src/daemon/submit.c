@@ -75,7 +75,9 @@ static int check_shares(struct daemon *d, const struct api_caller *who, const st
                              .request = &s->request,
                              .limit_us = s->limit_us,
                              .submit_us = now.boot_us,
-                             .attached = s->attached };
+                             .attached = s->attached,
+                             .mem_bytes = s->mem_bytes,
+                             .cpu_milli = s->cpu_milli };
     return sched_admit(d->sched, &d->inventory, &job, now, e);
 }
 
@@ -155,6 +157,8 @@ int submit_enter(struct daemon *d, const struct job_submit *by, const struct job
                            .qos = s->qos,
                            .name = s->name,
                            .request = s->request,
+                           .mem_bytes = s->mem_bytes,
+                           .cpu_milli = s->cpu_milli,
                            .limit_us = s->limit_us,
                            .state = JOB_PENDING,
                            .submit_wall_us = now.wall_us };

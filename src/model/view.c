@@ -125,6 +125,8 @@ static void put_limits(json_t *j, const struct job_view *v)
     for (size_t i = 0; v->enforced > 0 && i < ENFORCED; i++)
         if (v->enforced & 1 << i)
             (void)json_array_append_new(held, json_string(enforced_words[i]));
+    json_put_u64(j, "needs_mem_bytes", v->needs_mem_bytes ? v->needs_mem_bytes : UINT64_MAX);
+    json_put_u64(j, "needs_cpu_milli", v->needs_cpu_milli ? v->needs_cpu_milli : UINT64_MAX);
     json_put(j, "mem_bytes", v->mem_bytes ? json_integer((json_int_t)v->mem_bytes) : json_null());
     json_put(j, "cpu_milli", v->cpu_milli ? json_integer(v->cpu_milli) : json_null());
     json_put(j, "pids", v->pids ? json_integer(v->pids) : json_null());
@@ -249,6 +251,8 @@ static void read_view_words(struct fields *f, struct job_view *v)
     v->expected_start_wall_us = read_time(f, "expected_start_wall_us");
     v->expected_place = fields_text(f, "expected_place", FIELD_OPTIONAL, TEXT_FIELD_MAX);
     v->attached = fields_bool(f, "attached", false);
+    v->needs_mem_bytes = fields_u64(f, "needs_mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    v->needs_cpu_milli = fields_u64(f, "needs_cpu_milli", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     v->mem_bytes = fields_u64(f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     v->cpu_milli = (uint32_t)fields_u64(f, "cpu_milli", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
 }
@@ -343,6 +347,28 @@ static int read_promises(json_t *j, struct promises *ret, struct err *e)
     return r;
 }
 
+/* What is not counted is null, and so is what is used of it. */
+static json_t *node_to_json(const struct daemon_view *v)
+{
+    json_t *j = json_object();
+    json_put_u64(j, "mem_bytes", v->mem_bytes ? v->mem_bytes : UINT64_MAX);
+    json_put_u64(j, "mem_used_bytes", v->mem_bytes ? v->mem_used_bytes : UINT64_MAX);
+    json_put_u64(j, "cpu_milli", v->cpu_milli ? v->cpu_milli : UINT64_MAX);
+    json_put_u64(j, "cpu_used_milli", v->cpu_milli ? v->cpu_used_milli : UINT64_MAX);
+    return j;
+}
+
+static int read_node(json_t *j, struct daemon_view *v, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "node", e);
+    v->mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    v->mem_used_bytes = fields_u64(&f, "mem_used_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    v->cpu_milli = fields_u64(&f, "cpu_milli", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    v->cpu_used_milli = fields_u64(&f, "cpu_used_milli", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    return fields_close(&f, FIELDS_OPEN);
+}
+
 json_t *daemon_view_to_json(const struct daemon_view *v)
 {
     json_t *j = json_object();
@@ -360,6 +386,7 @@ json_t *daemon_view_to_json(const struct daemon_view *v)
         json_put_u64(jobs, job_state_word((enum job_state)s), v->jobs[s]);
     json_put(j, "jobs", jobs);
     json_put(j, "expected_starts", promises_to_json(&v->promises));
+    json_put(j, "node", node_to_json(v));
     json_put_u64(j, "cards", v->cards);
     json_put_u64(j, "cards_queue", v->cards_queue);
     json_put_u64(j, "cards_trouble", v->cards_trouble);
@@ -395,11 +422,14 @@ int daemon_view_from_json(json_t *j, struct daemon_view *ret, struct err *e)
     v.cards_trouble = (uint32_t)fields_u64(&f, "cards_trouble", FIELD_OPTIONAL, 0, UINT32_MAX, 0);
     json_t *jobs = fields_object(&f, "jobs", FIELD_REQUIRED);
     json_t *promises = fields_object(&f, "expected_starts", FIELD_OPTIONAL);
+    json_t *node = fields_object(&f, "node", FIELD_OPTIONAL);
     int code = fields_close(&f, FIELDS_OPEN);
     if (code == 0)
         code = read_job_counts(jobs, v.jobs, e);
     if (code == 0 && promises)
         code = read_promises(promises, &v.promises, e);
+    if (code == 0 && node)
+        code = read_node(node, &v, e);
     if (code < 0)
         return code;
     v.json = json_incref(j);

@@ -53,6 +53,9 @@ struct job_view {
     const char *expected_place;     /* "gpu0/3g.40gb@4"; NULL: not known, or it did start */
     struct job_exit exit;           /* kind EXIT_NONE while it has not ended */
     bool attached;                  /* a `divvy run` */
+    uint64_t
+        needs_mem_bytes; /* of the machine, all its tasks together, as it is counted; 0: none */
+    uint64_t needs_cpu_milli;
     uint64_t mem_bytes; /* limits of each task: as asked for, or what holds by its share; 0: none */
     uint32_t cpu_milli;
     uint32_t pids;             /* these are never asked for: what holds */
@@ -131,6 +134,8 @@ struct daemon_view {
     const char *isolation_why;  /* why not more; NULL */
     uint32_t jobs[JOB_STATES];  /* how many are in each state; ended ones since the store began */
     struct promises promises;   /* of starts that were announced, since the store began */
+    uint64_t mem_bytes, mem_used_bytes; /* of the machine, for jobs; 0: not counted */
+    uint64_t cpu_milli, cpu_used_milli;
     uint32_t cards, cards_queue, cards_trouble; /* all; in pool queue; not healthy or quarantined */
     json_t *json;                               /* as in job_view */
 };

@@ -2,6 +2,15 @@
 
 #include <stdlib.h>
 
+static struct sched_node node_of(const struct divvyd_config *c)
+{
+    const struct config_node *n = &c->node;
+    return (struct sched_node){ .cpu_milli = n->cpus == COUNT_SAID ? n->cpu_milli : 0,
+                                .mem_bytes = n->memory == COUNT_SAID ? n->mem_bytes : 0,
+                                .cpu_shares = c->task_limits.cpu != TASK_LIMIT_NONE,
+                                .mem_shares = c->task_limits.memory != TASK_LIMIT_NONE };
+}
+
 struct sched_policy policy_of(const struct divvyd_config *c)
 {
     struct sched_policy p = SCHED_POLICY_DEFAULT;
@@ -14,6 +23,7 @@ struct sched_policy policy_of(const struct divvyd_config *c)
                                     .age_max_us = c->order.age_max_us };
     p.keep_ppm = c->keep.part_ppm;
     p.keep_for_us = c->keep.for_us;
+    p.node = node_of(c);
     p.preempt_las = c->preempt_las;
     p.preempt_shares = c->preempt_shares;
     p.las_count = (uint32_t)c->las_count;

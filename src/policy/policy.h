@@ -17,7 +17,11 @@
 #include "config/divvyd.h"
 #include "sched/sched.h"
 
-/* Order, times, thresholds, what is kept; where the file is silent, its defaults. */
+/*
+ * Order, times, thresholds, what is kept; where the file is silent, its defaults.
+ * Of the machine what the file says in numbers: "auto" is not counted, and is
+ * for the caller to fill in who knows a machine.
+ */
 struct sched_policy policy_of(const struct divvyd_config *c);
 
 /* Limits, accounts and classes into a queue without jobs. Nothing of `c` is kept. */

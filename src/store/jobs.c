@@ -117,11 +117,12 @@ static int insert_job(struct store *s, const struct insert *in, uint64_t *ret_id
     AUTO(query) struct query q;
     query_open(
         &q, s,
-        "INSERT INTO jobs (uid, gid, user, account, qos, name, request, limit_us, state, reason,"
+        "INSERT INTO jobs (uid, gid, user, account, qos, name, request, limit_us, mem_bytes,"
+        " cpu_milli, state, reason,"
         " submit_wall_us, submit_boot_us, submit_boot, begin_wall_us, deadline_wall_us, hold,"
         " attached, tells, array_id, array_index)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), nullif(?, "
-        "-1))");
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0),"
+        " nullif(?, -1))");
     query_bind_int(&q, who->uid);
     query_bind_int(&q, who->gid);
     query_bind_text(&q, who->user);
@@ -130,6 +131,8 @@ static int insert_job(struct store *s, const struct insert *in, uint64_t *ret_id
     query_bind_text(&q, spec->name);
     query_bind_text(&q, in->request);
     query_bind_int(&q, spec->limit_us);
+    query_bind_u64(&q, spec->mem_bytes);
+    query_bind_int(&q, spec->cpu_milli);
     query_bind_text(&q, job_state_word(JOB_PENDING));
     query_bind_text(&q, who->reason ? who->reason : "");
     query_bind_int(&q, in->now.wall_us);
@@ -398,7 +401,8 @@ int store_end_attempt(struct store *s, uint64_t id, uint32_t attempt, enum job_s
     " a.started_wall_us, a.ended_boot_us, a.ended_wall_us, a.outcome, a.exit, a.charge_ppm_us,"    \
     " a.gpu_mem_peak_bytes, a.gpu_load_sum, a.gpu_load_count"
 #define JOB_COLUMNS                                                                                \
-    "j.id, j.uid, j.gid, j.user, j.account, j.qos, j.name, j.request, j.limit_us, j.state, "       \
+    "j.id, j.uid, j.gid, j.user, j.account, j.qos, j.name, j.request, j.limit_us, "                \
+    "j.mem_bytes, j.cpu_milli, j.state, "                                                          \
     "j.verdict,"                                                                                   \
     " j.reason, j.submit_wall_us, j.begin_wall_us, j.deadline_wall_us, j.ended_wall_us, j.hold,"   \
     " j.attached, j.expected_wall_us, j.requeue, j.tells, j.array_id, j.array_index,"              \
@@ -466,6 +470,8 @@ static int read_job(struct query *q, struct job_row *j, struct err *e)
     j->name = query_text(q);
     const char *request = query_text(q);
     j->limit_us = query_int(q);
+    j->mem_bytes = query_u64(q);
+    j->cpu_milli = (uint32_t)query_int(q);
     int r = read_state(query_text(q), &j->state, j->id, e);
     if (r == 0)
         r = read_state(query_text(q), &j->verdict, j->id, e);

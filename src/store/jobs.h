@@ -63,6 +63,8 @@ struct job_row {
     gid_t gid;
     const char *user, *account, *qos, *name;
     struct request request;
+    uint64_t mem_bytes; /* of the machine, for each task: as it was asked for; 0: it was not */
+    uint32_t cpu_milli;
     int64_t limit_us; /* 0: none */
     enum job_state state;
     enum job_state verdict; /* while ENDING: what it will become; else JOB_PENDING (none) */

@@ -80,6 +80,8 @@ static const char version_1[] =
     " name TEXT NOT NULL,"
     " request TEXT NOT NULL,"
     " limit_us INTEGER NOT NULL,"
+    " mem_bytes INTEGER NOT NULL DEFAULT 0," /* as asked for, for each task; 0: not */
+    " cpu_milli INTEGER NOT NULL DEFAULT 0,"
     " state TEXT NOT NULL,"
     " verdict TEXT,"
     " reason TEXT NOT NULL DEFAULT '',"

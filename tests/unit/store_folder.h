@@ -54,6 +54,8 @@ static inline void fill_spec(struct job_spec *spec, const char *name)
     *spec = (struct job_spec){ .name = text_dup(name), .account = text_dup("nlp") };
     spec->request = (struct request){ .kind = REQUEST_SLICES, .count = 2, .profile = "2g.20gb" };
     spec->limit_us = CLOCK_HOUR;
+    spec->mem_bytes = UINT64_C(3) << 30;
+    spec->cpu_milli = 1500;
     strv_add(&spec->argv, "python3");
     strv_add(&spec->argv, "train.py");
     strv_add(&spec->env, "HOME=/home/alice");

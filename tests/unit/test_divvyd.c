@@ -56,6 +56,7 @@ static void what_is_written_is_taken(void **state)
                            "isolation: require\n"
                            "between_owners: {settings: keep, shared_memory: remove}\n"
                            "task_limits: {memory: share, cpuset: near, pids: 500}\n"
+                           "node: {memory: 480G, cpus: 62.5}\n"
                            "log_level: info\n"
                            "cards:\n"
                            "  GPU-1: {mode: slices}\n"
@@ -86,6 +87,8 @@ static void what_is_written_is_taken(void **state)
     assert_int_equal(c.task_limits.cpuset, TASK_LIMIT_SHARE);
     assert_int_equal(c.task_limits.pids, TASK_LIMIT_SHARE);
     assert_int_equal(c.task_limits.pids_max, 500);
+    assert_true(c.node.memory == COUNT_SAID && c.node.mem_bytes == UINT64_C(480) << 30);
+    assert_true(c.node.cpus == COUNT_SAID && c.node.cpu_milli == 62500);
     assert_true(c.between.keep_settings);
     assert_false(c.between.keep_shm);
     assert_int_equal(c.log_level, LOG_INFO);

@@ -57,6 +57,21 @@ static void jobs_go_for_service_and_shares_only_where_that_is_said(void **state)
     divvyd_config_done(&c);
 }
 
+static void of_the_machine_only_numbers_are_taken(void **state)
+{
+    (void)state;
+    struct divvyd_config c;
+    read_config("node: {memory: 2T, cpus: auto}\ntask_limits: {memory: none}\n", &c);
+    struct sched_node n = policy_of(&c).node;
+    divvyd_config_done(&c);
+    assert_true(n.mem_bytes == UINT64_C(2) << 40 && !n.mem_shares);
+    assert_true(n.cpu_milli == 0 && n.cpu_shares);
+    read_config("node: {memory: off, cpus: 4}\n", &c);
+    n = policy_of(&c).node;
+    divvyd_config_done(&c);
+    assert_true(n.mem_bytes == 0 && n.cpu_milli == 4000);
+}
+
 static void accounts_are_a_tree_with_users(void **state)
 {
     (void)state;
@@ -89,6 +104,7 @@ int main(void)
         cmocka_unit_test(silence_is_the_default),
         cmocka_unit_test(times_weights_and_thresholds_are_taken),
         cmocka_unit_test(jobs_go_for_service_and_shares_only_where_that_is_said),
+        cmocka_unit_test(of_the_machine_only_numbers_are_taken),
         cmocka_unit_test(accounts_are_a_tree_with_users),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,6 +72,8 @@ static void a_job_comes_back_as_it_was_submitted(void **state)
     assert_string_equal(seen.name, "train");
     assert_int_equal(seen.row.state, JOB_PENDING);
     assert_int_equal(seen.row.limit_us, CLOCK_HOUR);
+    assert_int_equal(seen.row.mem_bytes, UINT64_C(3) << 30);
+    assert_int_equal(seen.row.cpu_milli, 1500);
     assert_int_equal(seen.row.submit_wall_us, noon.wall_us);
     assert_string_equal(seen.row.request.profile, "2g.20gb");
     assert_int_equal(seen.row.request.count, 2);

@@ -110,7 +110,12 @@ static void test_filter(void **state)
 static void test_status_comes_back(void **state)
 {
     (void)state;
-    struct daemon_view v = { .version = "0.1.0", .root = "/", .isolation = "none", .cards = 2 };
+    struct daemon_view v = { .version = "0.1.0",
+                             .root = "/",
+                             .isolation = "none",
+                             .cards = 2,
+                             .mem_bytes = 1 << 30,
+                             .mem_used_bytes = 1 << 20 };
     struct daemon_view back;
     v.jobs[JOB_RUNNING] = 3;
     promises_add(&v.promises, 30 * CLOCK_SECOND);
@@ -122,6 +127,9 @@ static void test_status_comes_back(void **state)
     assert_int_equal(promises_bound_us(&back.promises, 90), CLOCK_MINUTE);
     assert_true(promises_mean_us(&back.promises) == 30.0 * (double)CLOCK_SECOND);
     assert_null(back.driver_version);
+    assert_int_equal(back.mem_bytes, 1 << 30);
+    assert_int_equal(back.mem_used_bytes, 1 << 20);
+    assert_true(json_is_null(json_object_get(json_object_get(j, "node"), "cpu_used_milli")));
     daemon_view_done(&back);
 }
 
