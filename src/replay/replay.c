@@ -64,9 +64,15 @@ static void submit(struct world *w, size_t job)
                            .account = account_of(w, job),
                            .qos = t->qos == UINT32_MAX ? NULL : w->trace->qos.words[t->qos],
                            .request = &t->request,
+                           .mem_bytes = t->mem_bytes,
+                           .cpu_milli = t->cpu_milli,
                            .limit_us = limit_of(w, job),
                            .attached = t->attached,
                            .submit_us = w->now.boot_us };
+    if (sched_node_check(w->queue, &j, NULL) < 0) {
+        w->result->never++;
+        return;
+    }
     w->running[job].left_us = t->run_us;
     sched_add(w->queue, &j);
 }

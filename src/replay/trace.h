@@ -13,14 +13,15 @@
  *            `submitted` and either `run` or `started` and `ended`. gpus is a
  *            number of whole cards; slice "2g.20gb" or "1g.10gb:4"; gpu_mem a
  *            size; gpu_compute a fraction; a job that names none of them asks
- *            for one card. Times are seconds from any origin, or
+ *            for one card. memory (a size) and cpus are of the machine, for each
+ *            task, and count where the policy has a node. Times are seconds from any origin, or
  *            2026-11-30T16:40:00 (UTC, a fraction and a Z allowed). run and
  *            limit are seconds, or durations as `--time` takes them. attached is
  *            yes or no (no where it is missing): somebody sat before it.
  *   sacct    What `sacct -P` prints: names in the first line, | between. Read
  *            are JobID, User, Account, QOS, Submit, Start, End, Elapsed or
- *            ElapsedRaw, Timelimit or TimelimitRaw, State, and the cards of
- *            AllocTRES or ReqTRES (gres/gpu=2, gres/mig:1g.10gb=1). Steps
+ *            ElapsedRaw, Timelimit or TimelimitRaw, State, and the cards, CPUs and
+ *            memory of AllocTRES or ReqTRES (gres/gpu=2, gres/mig:1g.10gb=1, cpu=8, mem=64G). Steps
  *            (41.batch) and jobs without a GPU are left out.
  *   plain    No names: submit time and duration in seconds, cards, and a
  *            number for the account, separated by spaces or tabs.
@@ -47,6 +48,8 @@ struct trace_job {
     int64_t wait_us;   /* how long it waited then; -1: not told */
     bool attached;     /* somebody sat before it */
     struct request request;
+    uint64_t mem_bytes; /* of the machine, for each task; 0: not told */
+    uint32_t cpu_milli;
     uint32_t account, user, qos; /* indices of names; qos UINT32_MAX: none */
 };
 

@@ -13,6 +13,8 @@ static int add_job(json_t *j, struct trace *t, struct err *e)
         return r;
     struct trace_job job = { .id = v.id, .request = v.request, .limit_us = v.limit_us };
     bool ran = v.start_wall_us && v.end_wall_us && v.request.kind != REQUEST_NOTHING;
+    job.mem_bytes = v.mem_bytes;
+    job.cpu_milli = v.cpu_milli;
     job.submit_us = v.submit_wall_us;
     job.run_us = ran ? v.end_wall_us - v.start_wall_us : 0;
     job.wait_us = v.start_wall_us >= v.submit_wall_us ? v.start_wall_us - v.submit_wall_us : -1;

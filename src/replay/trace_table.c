@@ -19,6 +19,8 @@ enum column {
     COL_MEM,
     COL_COMPUTE,
     COL_TRES,
+    COL_MEMORY,
+    COL_CPUS,
     COL_SUBMIT,
     COL_START,
     COL_END,
@@ -46,6 +48,8 @@ static const struct {
     { "slice", COL_SLICE },
     { "gpu_mem", COL_MEM },
     { "gpu_compute", COL_COMPUTE },
+    { "memory", COL_MEMORY },
+    { "cpus", COL_CPUS },
     { "alloctres", COL_TRES },
     { "reqtres", COL_TRES },
     { "submitted", COL_SUBMIT },
@@ -191,6 +195,49 @@ static void read_tres(const char *tres, struct request *r)
     }
 }
 
+static bool parse_cpus(const char *word, uint64_t *ret_milli)
+{
+    char *end;
+    double n = strtod(word, &end);
+    if (end == word || *end || !(n >= 0) || n > JOB_CPU_MILLI_MAX / 1000)
+        return false;
+    *ret_milli = (uint64_t)(n * 1000 + 0.5);
+    return true;
+}
+
+/* Of the whole job; what Slurm writes otherwise is not told. */
+static void read_tres_machine(const char *tres, struct trace_job *job)
+{
+    auto_free char *words = text_dup(tres);
+    char *save = NULL;
+    uint64_t mem = 0, milli = 0;
+    uint32_t tasks = request_tasks(&job->request);
+    for (char *w = strtok_r(words, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+        if (text_starts(w, "cpu=") && !parse_cpus(w + 4, &milli))
+            milli = 0;
+        if (text_starts(w, "mem=") && text_parse_size(w + 4, "mem", &mem, NULL) < 0)
+            mem = 0;
+    }
+    job->mem_bytes = mem / (tasks ? tasks : 1);
+    job->cpu_milli = (uint32_t)(milli / (tasks ? tasks : 1));
+}
+
+static int read_machine(const struct table *t, struct trace_job *job, struct err *e)
+{
+    const char *memory = t->cells[COL_MEMORY], *cpus = t->cells[COL_CPUS];
+    uint64_t milli = 0;
+    if (t->has[COL_TRES]) {
+        read_tres_machine(t->cells[COL_TRES], job);
+        return 0;
+    }
+    if (memory[0] && text_parse_size(memory, "memory", &job->mem_bytes, NULL) < 0)
+        return bad(t, "memory", memory, "size", e);
+    if (cpus[0] && !parse_cpus(cpus, &milli))
+        return bad(t, "cpus", cpus, "number", e);
+    job->cpu_milli = (uint32_t)milli;
+    return 0;
+}
+
 static int read_request(const struct table *t, struct request *r, struct err *e)
 {
     uint64_t n = 1;
@@ -277,6 +324,8 @@ static int read_job(struct table *t, struct trace *trace, struct err *e)
     if (t->between == '|' && is_step(t->cells[COL_ID]))
         return 0;
     int r = read_request(t, &job.request, e);
+    if (r >= 0)
+        r = read_machine(t, &job, e);
     if (r >= 0)
         r = read_times(t, &job, e);
     if (r >= 0)

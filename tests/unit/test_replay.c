@@ -59,6 +59,26 @@ static void strict_order_waits_and_skipping_does_not(void **state)
     replayed_done(&r);
 }
 
+static void the_machine_counts_where_the_policy_says_so(void **state)
+{
+    (void)state;
+    static const char text[] = "submitted,run,gpus,memory\n0,100,1,60G\n1,10,1,60G\n2,10,1,40G\n"
+                               "3,10,1,200G\n";
+    struct bulk bulk = { .cards = 4, .free = 4 };
+    struct inventory inv = { .bulk = &bulk };
+    struct replay_policy p = { .sched = SCHED_POLICY_DEFAULT };
+    struct replayed r = { 0 };
+    replay(&r, text, &inv, &p);
+    assert_true(started_s(&r, 1) == 1 && started_s(&r, 3) == 3);
+    replayed_done(&r);
+    p.sched.node.mem_bytes = UINT64_C(100) << 30;
+    replay(&r, text, &inv, &p);
+    assert_true(started_s(&r, 1) == 100);
+    assert_true(started_s(&r, 2) == 2);
+    assert_int_equal(r.result.never, 1);
+    replayed_done(&r);
+}
+
 static void slices_are_cut_on_real_boards(void **state)
 {
     (void)state;
@@ -242,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strict_order_waits_and_skipping_does_not),
+        cmocka_unit_test(the_machine_counts_where_the_policy_says_so),
         cmocka_unit_test(slices_are_cut_on_real_boards),
         cmocka_unit_test(a_limit_ends_a_job),
         cmocka_unit_test(what_no_card_can_serve_is_counted),

@@ -67,6 +67,35 @@ static void csv_tells_who_was_attached(void **state)
     refused("submitted,run,attached\n1,60,maybe\n", "t:2: attached is yes or no, not 'maybe'");
 }
 
+static void csv_says_what_is_needed_of_the_machine(void **state)
+{
+    (void)state;
+    AUTO(trace) struct trace t = TRACE_INIT;
+    read_trace("submitted,run,gpus,memory,cpus\n1,60,1,64G,1.5\n2,60,1,,\n", &t);
+    assert_true(t.jobs[0].mem_bytes == UINT64_C(64) << 30);
+    assert_int_equal(t.jobs[0].cpu_milli, 1500);
+    assert_true(t.jobs[1].mem_bytes == 0 && t.jobs[1].cpu_milli == 0);
+    refused("submitted,run,memory\n1,60,much\n", "t:2: memory 'much' is no size");
+    refused("submitted,run,cpus\n1,60,nan\n", "t:2: cpus 'nan' is no number");
+}
+
+static void sacct_says_it_of_the_whole_job(void **state)
+{
+    (void)state;
+    AUTO(trace) struct trace t = TRACE_INIT;
+    read_trace("JobID|User|Submit|Start|End|ReqTRES\n"
+               "1|a|2026-11-30T16:00:00|2026-11-30T16:00:00|2026-11-30T17:00:00|"
+               "billing=8,cpu=8,gres/mig:1g.10gb=2,mem=64G,node=1\n"
+               "2|a|2026-11-30T16:00:00|2026-11-30T16:00:00|2026-11-30T17:00:00|"
+               "cpu=?,gres/gpu=1,mem=?\n",
+               &t);
+    assert_int_equal(t.count, 2);
+    assert_int_equal(t.jobs[0].request.count, 2);
+    assert_true(t.jobs[0].mem_bytes == UINT64_C(32) << 30); /* of each task */
+    assert_int_equal(t.jobs[0].cpu_milli, 4000);
+    assert_true(t.jobs[1].mem_bytes == 0 && t.jobs[1].cpu_milli == 0);
+}
+
 static void csv_asks_for_memory_too(void **state)
 {
     (void)state;
@@ -169,6 +198,8 @@ int main(void)
         cmocka_unit_test(four_numbers_are_a_plain_trace),
         cmocka_unit_test(csv_has_names_in_any_order),
         cmocka_unit_test(csv_tells_who_was_attached),
+        cmocka_unit_test(csv_says_what_is_needed_of_the_machine),
+        cmocka_unit_test(sacct_says_it_of_the_whole_job),
         cmocka_unit_test(csv_asks_for_memory_too),
         cmocka_unit_test(sacct_is_read_without_its_steps),
         cmocka_unit_test(history_is_lines_a_list_or_an_answer),
