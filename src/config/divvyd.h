@@ -138,6 +138,7 @@ struct divvyd_config {
     int64_t max_time_us;     /* the longest limit that may be asked; 0: any */
     int64_t kill_wait_us;    /* between SIGTERM and SIGKILL; 30 s */
     int64_t driver_timeout_us; /* a driver call past this marks its card unresponsive; 30 s */
+    bool slice_activity;       /* what slices do is asked of cards that can tell; true */
     int64_t retention_us;      /* ended jobs are kept so long; 30 days */
     int64_t half_life_us;      /* of used shares; 7 days */
     uint32_t reservations;     /* so many that wait have a start that nobody may delay; 8 */

@@ -25,14 +25,14 @@ const char *argp_program_version = "divvyd " DIVVY_VERSION;
 
 struct arguments {
     const char *root, *config, *child, *alive, *driver_root, *nvml;
-    bool verbose;
+    bool verbose, no_activity;
 };
 
 #define SERVE_US (3 * CLOCK_SECOND) /* a driver that is silent for so long is told of */
 
 #define OLD_HAND_MS 5000 /* and a step of an earlier divvyd is waited for */
 
-enum { OPT_CHILD = 256, OPT_ALIVE, OPT_DRIVER_ROOT, OPT_NVML };
+enum { OPT_CHILD = 256, OPT_ALIVE, OPT_DRIVER_ROOT, OPT_NVML, OPT_NO_ACTIVITY };
 
 static const struct argp_option options[] = {
     { "root", 'r', "DIR", 0, "Keep everything below DIR (default: DIVVY_ROOT, else /)", 0 },
@@ -44,6 +44,7 @@ static const struct argp_option options[] = {
     { NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0 }, /* --help is argp's */
     { "child", OPT_CHILD, "KIND", OPTION_HIDDEN, "Serve the driver on descriptor 3", 0 },
     { "alive", OPT_ALIVE, "FILE", OPTION_HIDDEN, "Hold FILE locked while carrying out steps", 0 },
+    { "no-activity", OPT_NO_ACTIVITY, NULL, OPTION_HIDDEN, "Do not ask what slices do", 0 },
     { 0 },
 };
 
@@ -71,6 +72,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_CHILD:
         a->child = arg;
+        return 0;
+    case OPT_NO_ACTIVITY:
+        a->no_activity = true;
         return 0;
     case OPT_ALIVE:
         a->alive = arg;
@@ -111,6 +115,7 @@ static int child_main(const struct arguments *a)
     }
     struct driver_options o = { .nvml = a->nvml,
                                 .driver_root = a->driver_root,
+                                .no_activity = a->no_activity,
                                 .board = board_by_name };
     auto_close int alive = -1;
     if (kind == DRIVER_CHILD_ACT && a->alive)
@@ -256,6 +261,8 @@ static int config_open(struct daemon *d, const struct arguments *a, struct err *
         strv_add(&d->child_options, "--nvml");
         strv_add(&d->child_options, nvml);
     }
+    if (!d->config.slice_activity)
+        strv_add(&d->child_options, "--no-activity");
     log_init("divvyd", a->verbose ? LOG_TRACE : (enum log_level)d->config.log_level);
     return 0;
 }

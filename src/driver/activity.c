@@ -142,6 +142,8 @@ static void forget_unseen(struct driver *d, const struct card *c)
 void driver_add_activity(struct driver *d, nvmlDevice_t dev, struct known_card *k, struct card *c,
                          int64_t now_boot_us)
 {
+    if (d->no_activity)
+        return;
     for (size_t i = 0; i < d->activity_count; i++)
         d->activities[i].seen = false;
     for (size_t i = 0; i < c->slice_count && supports(&d->lib, dev, k); i++) {

@@ -54,6 +54,7 @@ int driver_open(const struct driver_options *options, struct driver **ret, struc
     d->nvml = text_dup(setting(o->nvml, "DIVVY_NVML"));
     d->driver_root = text_dup(root ? root : "/");
     d->reset_argv = reset_words(o);
+    d->no_activity = o->no_activity;
     d->board = o->board;
     d->board_arg = o->board_arg;
     d->at = o->at;

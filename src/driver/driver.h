@@ -56,6 +56,7 @@ struct driver_options {
      * nvidia-smi --gpu-reset -i {uuid}. NVML is let go while it runs.
      */
     char *const *reset_argv;
+    bool no_activity; /* what slices do is not asked: it takes a card's profiling counters */
     driver_board_fn board;
     void *board_arg;
     driver_at_fn at;

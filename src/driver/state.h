@@ -43,6 +43,7 @@ struct driver {
     char *driver_root;
     char version[80]; /* of the driver that the known boards were asked of */
     char **reset_argv;
+    bool no_activity;
     driver_board_fn board;
     void *board_arg;
     driver_at_fn at;

@@ -59,6 +59,28 @@ def test_a_slice_tells_activity_where_its_card_can(box):
     assert "busy for" in box.divvy.run("show", job).stdout
 
 
+def test_a_slice_tells_no_activity_where_that_is_off(box):
+    box.machine.up("h100-80gb-sxm:1")
+    box.divvy.configure("slice_activity: off\ncards: {default: {pool: queue, mode: slices}}\n")
+    box.divvy.start()
+    job = ran(box.divvy, "--slice", "2g.20gb")
+    first = box.divvy.json("gpus")["taken_boot_us"]
+    harness.until(lambda: box.divvy.json("gpus")["taken_boot_us"] > first + 5_000_000,
+                  "it was looked at for more than a whole window")
+    loads = [s["load_percent"] for card in box.divvy.json("gpus")["cards"] for s in card["slices"]]
+    assert loads and set(loads) == {None}
+    box.divvy.run("cancel", job)
+    assert box.divvy.wait(job)["exit"]["gpu_load_percent"] is None
+
+
+def test_a_switch_that_is_neither_on_nor_off_is_refused(box, machine):
+    box.divvy.configure("slice_activity: sometimes\n")
+    box.divvy.launch()
+    assert box.divvy.daemon.wait(harness.PATIENCE) > 0
+    box.divvy.daemon = None
+    assert "divvy.yaml:1" in box.divvy.said() and "slice_activity" in box.divvy.said()
+
+
 def test_what_was_never_seen_is_not_told(divvy):
     job = divvy.submit("--slice", "1g.10gb", "--output", "/dev/null", "--", "true")
     end = divvy.wait(job)["exit"]

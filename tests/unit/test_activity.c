@@ -110,6 +110,16 @@ static void the_second_look_tells(void **state)
     assert_int_equal(slice.load_since_boot_us, 15 * CLOCK_SECOND);
 }
 
+static void where_it_is_off_nothing_is_asked(void **state)
+{
+    (void)state;
+    d.no_activity = true;
+    look_at(10);
+    look_at(15);
+    assert_false(slice.load_known);
+    assert_int_equal(gpm.taken, 0);
+}
+
 static void looks_that_are_too_close_tell_what_was_known(void **state)
 {
     (void)state;
@@ -201,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_LIBRARY(the_second_look_tells),
+        WITH_LIBRARY(where_it_is_off_nothing_is_asked),
         WITH_LIBRARY(looks_that_are_too_close_tell_what_was_known),
         WITH_LIBRARY(after_a_long_gap_nothing_is_known),
         WITH_LIBRARY(another_slice_with_the_same_id_begins_anew),

@@ -31,6 +31,7 @@ static void nothing_written_means_the_defaults(void **state)
     assert_int_equal(c.default_pool, POOL_OFF);
     assert_int_equal(c.default_mode, MODE_AUTO);
     assert_int_equal(c.mode_hold_us, 10 * CLOCK_MINUTE);
+    assert_true(c.slice_activity);
     assert_int_equal(c.default_time_us, 0);
     assert_int_equal(c.retention_us, 30 * CLOCK_DAY);
     assert_int_equal(c.isolation, GATE_AUTO);
