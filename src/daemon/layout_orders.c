@@ -388,8 +388,8 @@ static void order_failed(struct daemon *d, const struct cut *c)
         o = LAYOUT_NO_RESET;
     else if (a->state == APPLY_ROLLED_BACK && a->code == -EBUSY)
         o = LAYOUT_IN_USE;
-    auto_free char *why = a->stuck[0] ? text_fmt("%s; %s", a->failure, a->stuck)
-                                      : text_fmt("%s; everything is as it was before", a->failure);
+    const char *rest = a->stuck[0] ? a->stuck : "everything is as it was before";
+    auto_free char *why = text_fmt("%s%s%s", a->failure, a->failure[0] ? "; " : "", rest);
     end_order(d, o, why);
 }
 
