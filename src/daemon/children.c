@@ -262,8 +262,8 @@ static void slot_check(struct child_slot *slot, int64_t limit_us, int64_t now)
     if (!stuck_at_card && !stuck)
         return;
     struct driver_skip card = at ? *at : (struct driver_skip){ .index = -1 };
-    log_line(LOG_ERROR, "a driver call on %s does not come back; its process is abandoned",
-             at && at->bus_id[0] ? at->bus_id : "a card");
+    log_line(LOG_ERROR, "a driver call on %s does not come back; the %s process is abandoned",
+             at && at->bus_id[0] ? at->bus_id : "a card", driver_child_word(slot->kind));
     slot_lost(slot, "the driver call does not come back");
     if (at && slot != &slot->owner->probe)
         card_silenced(slot->owner, &card);

@@ -119,6 +119,26 @@ def test_a_plan_does_not_wait_for_a_card_that_hangs(box, divvy):
     box.machine.sim("fault", "gpu1", "none")
 
 
+def test_a_hang_in_a_change_is_waited_for_once(box, machine):
+    """Many steps are left, and those that take back what was done: none is tried on that card."""
+    box.divvy.configure("driver_timeout: 3s\ncards: {default: {pool: queue, mode: slices}}\n")
+    box.divvy.start()
+    apply(box, "cards:\n- {card: gpu0, slices: []}\n")
+    machine.sim("fault", "gpu0", "slow:30")
+    path = box.folder / "sevenths.yaml"
+    path.write_text(SEVENTHS)
+    change = subprocess.Popen([harness.PROGRAMS / "divvy", "layout", "apply", path, "--yes"],
+                              env=box.divvy.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    harness.until(lambda: len(machine.status()["cards"][0]["gpu_instances"]) >= 2,
+                  "two of seven are there")
+    machine.sim("fault", "gpu0", "hang")
+    said = change.communicate(timeout=harness.PATIENCE)[1]
+    assert change.returncode == 1
+    assert said.startswith("divvy: cannot tell whether") and "looked at again when it answers" in said
+    assert box.divvy.said().count("; the act process is abandoned") == 1
+    machine.sim("fault", "gpu0", "none")
+
+
 def test_users_do_not_change_layouts(box, divvy):
     if os.getuid() != 0:
         pytest.skip("needs root, to become somebody else")
