@@ -331,6 +331,35 @@ static void add_whole(const struct drawing *d)
     add_line(d, COLOUR_NONE, line.buf);
 }
 
+static void add_window(struct text *t, const struct card_window *w, int64_t now_wall_us)
+{
+    text_add(t, "maintenance ");
+    if (w->from_wall_us > now_wall_us) {
+        text_add(t, "from ");
+        when_add(t, w->from_wall_us, now_wall_us);
+        text_add(t, " ");
+    }
+    text_add(t, "until ");
+    when_add(t, w->until_wall_us, now_wall_us);
+}
+
+static void add_windows(const struct drawing *d)
+{
+    for (uint32_t i = 0; i < d->c->planned_count; i++) {
+        AUTO(text) struct text line = TEXT_INIT;
+        add_window(&line, &d->c->planned[i], d->inv->now.wall_us);
+        add_line(d, COLOUR_WAIT, line.buf);
+    }
+}
+
+/* Has one begun, so that the card takes nobody? */
+static const struct card_window *window_now(const struct inventory *inv,
+                                            const struct inventory_card *c)
+{
+    bool begun = c->planned_count && c->planned[0].from_wall_us <= inv->now.wall_us;
+    return begun ? &c->planned[0] : NULL;
+}
+
 static void add_trouble(const struct drawing *d)
 {
     const struct card *c = &d->c->card;
@@ -376,6 +405,7 @@ static void add_below(const struct drawing *d)
     if (d->look->details)
         add_identity(d);
     add_trouble(d);
+    add_windows(d);
     if (c->health != CARD_OK && !c->slice_count && d->c->hold.kind == HOLD_NONE)
         return;
     if (c->mig_now && (c->known & KNOW_SLICES || c->slice_count) && c->board.units)
@@ -451,6 +481,8 @@ static void cells_of_card(struct table *t, const struct inventory *inv,
         text_add(&holder, c->quarantine);
     else if (c->reserved[0] && c->hold.kind == HOLD_NONE)
         text_addf(&holder, "reserved: %s", c->reserved);
+    else if (window_now(inv, c) && inventory_card_free(c))
+        add_window(&holder, window_now(inv, c), inv->now.wall_us);
     else if (c->no_turn && c->hold.kind == HOLD_NONE)
         text_addf(&holder, "MIG waits for a reboot of this machine");
     else if (c->card.mig_now)

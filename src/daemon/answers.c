@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "daemon/layouts.h"
 #include "daemon/maintenance.h"
+#include "daemon/windows.h"
 #include "model/array.h"
 
 /* Reasons are worked out for the first so many waiting jobs of a list: each costs a few searches. */
@@ -360,6 +361,7 @@ int answers_inventory(struct daemon *d, const struct inventory **ret, struct err
     if (d->inventory_stale)
         cards_rebuild(d);
     d->inventory.now = clock_now();
+    windows_show(d);
     *ret = &d->inventory;
     return 0;
 }

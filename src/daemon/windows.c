@@ -309,6 +309,20 @@ static void put_cards(const struct daemon *d, const struct window *w, struct now
     }
 }
 
+void windows_show(struct daemon *d)
+{
+    for (size_t i = 0; i < d->inventory.card_count; i++) {
+        struct inventory_card *c = &d->inventory.cards[i];
+        c->planned_count = 0;
+        for (size_t k = 0; k < d->windows->count && c->planned_count < CARD_WINDOWS_MAX; k++) {
+            const struct window *w = &d->windows->list[k];
+            if (has_card(w, c->card.uuid))
+                c->planned[c->planned_count++] =
+                    (struct card_window){ w->from_wall_us, w->until_wall_us };
+        }
+    }
+}
+
 json_t *windows_to_json(const struct daemon *d)
 {
     struct now now = clock_now();

@@ -34,6 +34,8 @@ void windows_close(struct daemon *d, struct now now);
 int windows_plan(struct daemon *d, const char *who, const struct maintenance_order *o,
                  struct err *e);
 int windows_cancel(struct daemon *d, uint64_t id, struct err *e);
+/* Tells each card of its next ones. */
+void windows_show(struct daemon *d);
 /* A list, by when they begin; each with the jobs that may still be there then. */
 json_t *windows_to_json(const struct daemon *d);
 

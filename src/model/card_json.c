@@ -550,6 +550,32 @@ static int hold_from_json(json_t *j, struct hold *h, struct err *e)
     return fields_close(&f, FIELDS_OPEN);
 }
 
+static json_t *windows_to_json(const struct inventory_card *c)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < c->planned_count; i++) {
+        json_t *w = json_object();
+        json_put_i64(w, "from_wall_us", c->planned[i].from_wall_us);
+        json_put_i64(w, "until_wall_us", c->planned[i].until_wall_us);
+        (void)json_array_append_new(list, w); /* a short list */
+    }
+    return list;
+}
+
+static int read_windows(json_t *list, struct inventory_card *c, struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < json_array_size(list); i++) {
+        struct fields f;
+        struct card_window *w = &c->planned[c->planned_count++];
+        fields_open(&f, json_array_get(list, i), "window", e);
+        w->from_wall_us = fields_i64(&f, "from_wall_us", FIELD_REQUIRED, 0, INT64_MAX, 0);
+        w->until_wall_us = fields_i64(&f, "until_wall_us", FIELD_REQUIRED, 0, INT64_MAX, 0);
+        code = fields_close(&f, FIELDS_OPEN);
+    }
+    return code;
+}
+
 static json_t *inventory_card_to_json(const struct inventory_card *c)
 {
     json_t *j = card_to_json(&c->card);
@@ -562,6 +588,7 @@ static json_t *inventory_card_to_json(const struct inventory_card *c)
     json_put_bool(j, "no_turn", c->no_turn);
     json_put_bool(j, "no_cuts", c->no_cuts);
     json_put_text(j, "reserved", c->reserved[0] ? c->reserved : NULL);
+    json_put(j, "planned", windows_to_json(c));
     json_put_i64(j, "idle_since_boot_us", c->idle_since_boot_us);
     json_put(j, "hold", hold_to_json(&c->hold));
     for (size_t i = 0; i < c->card.slice_count; i++) {
@@ -624,12 +651,15 @@ static int inventory_card_from_json(json_t *j, struct inventory_card *c, struct 
     c->no_turn = fields_bool(&f, "no_turn", false);
     c->no_cuts = fields_bool(&f, "no_cuts", false);
     fields_copy(&f, "reserved", FIELD_OPTIONAL, c->reserved, sizeof c->reserved);
+    json_t *planned = fields_array(&f, "planned", FIELD_OPTIONAL, CARD_WINDOWS_MAX);
     c->idle_since_boot_us = fields_i64(&f, "idle_since_boot_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     json_t *hold = fields_object(&f, "hold", FIELD_OPTIONAL);
     json_t *slices = fields_array(&f, "slices", FIELD_OPTIONAL, 256);
     code = fields_close(&f, FIELDS_OPEN);
     if (code == 0)
         code = hold_from_json(hold, &c->hold, e);
+    if (code == 0)
+        code = read_windows(planned, c, e);
     return code < 0 ? code : read_holds(slices, c, e);
 }
 

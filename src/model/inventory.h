@@ -47,6 +47,13 @@ struct inventory_slice {
     struct hold hold;
 };
 
+/* Maintenance that is planned: from when to when an administrator has the card. */
+struct card_window {
+    int64_t from_wall_us, until_wall_us;
+};
+
+#define CARD_WINDOWS_MAX 4u
+
 struct inventory_card {
     struct card card;
     enum card_pool pool;
@@ -58,6 +65,8 @@ struct inventory_card {
     bool no_turn;       /* its MIG mode changes with a reboot alone; till then it serves as it is */
     bool no_cuts;       /* for a while nothing is cut: a new layout waits for it */
     char reserved[160]; /* why it takes nobody new for a while (maintenance, a new layout); "" */
+    struct card_window planned[CARD_WINDOWS_MAX]; /* the next ones; for people, not for plan/ */
+    uint32_t planned_count;
     int64_t idle_since_boot_us;     /* when its last holder left; 0: in use, or not known */
     struct hold hold;               /* of the whole card */
     struct inventory_slice *slices; /* card.slice_count of them, same order */

@@ -64,6 +64,22 @@ def test_it_is_kept_and_ends_by_itself(divvy):
     assert divvy.show(job)["start_wall_us"] >= window["until_wall_us"]
 
 
+def planned_of(divvy, card):
+    return divvy.json("gpus")["cards"][card]["planned"]
+
+
+def test_cards_tell_what_is_planned_of_them(divvy):
+    later, = plan(divvy, "now+2h", "now+3h")
+    first = next(w for w in plan(divvy, "now", "now+1h", "gpu1") if w["gpus"] == [1])
+    times = [{k: w[k] for k in ("from_wall_us", "until_wall_us")} for w in (first, later)]
+    assert planned_of(divvy, 0) == times[1:] and planned_of(divvy, 1) == times
+    rows = divvy.run("gpus").stdout.splitlines()
+    assert "maintenance until" in rows[2] and "maintenance" not in rows[1]
+    divvy.run("maintenance", "cancel", str(first["id"]))
+    assert planned_of(divvy, 1) == times[1:]
+    assert "maintenance" not in divvy.run("gpus").stdout
+
+
 def test_a_plan_is_taken_back(divvy):
     window, = plan(divvy, "now", "now+1h")
     job = submit(divvy, "--time", "1m")

@@ -421,6 +421,10 @@ static void inventory_random(struct inventory *inv, struct dice *d)
         c->no_turn = dice_bool(d);
         c->no_cuts = dice_bool(d);
         dice_text(d, c->reserved, sizeof c->reserved);
+        c->planned_count = (uint32_t)dice_below(d, CARD_WINDOWS_MAX + 1);
+        for (uint32_t k = 0; k < c->planned_count; k++)
+            c->planned[k] = (struct card_window){ (int64_t)dice_below(d, INT64_MAX),
+                                                  (int64_t)dice_below(d, INT64_MAX) };
         c->idle_since_boot_us = (int64_t)dice_below(d, INT64_MAX);
         c->hold = (struct hold){ .kind = HOLD_NONE };
         hold_random(&c->hold, d);
@@ -446,6 +450,11 @@ static void assert_same_inventory_card(const struct inventory_card *a,
     assert_int_equal(a->no_turn, b->no_turn);
     assert_int_equal(a->no_cuts, b->no_cuts);
     assert_string_equal(a->reserved, b->reserved);
+    assert_int_equal(a->planned_count, b->planned_count);
+    for (uint32_t i = 0; i < a->planned_count; i++) {
+        assert_int_equal(a->planned[i].from_wall_us, b->planned[i].from_wall_us);
+        assert_int_equal(a->planned[i].until_wall_us, b->planned[i].until_wall_us);
+    }
     assert_int_equal(a->idle_since_boot_us, b->idle_since_boot_us);
     assert_same_hold(&a->hold, &b->hold);
     for (size_t i = 0; i < a->card.slice_count; i++) {

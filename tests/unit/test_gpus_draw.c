@@ -226,6 +226,41 @@ static void test_a_lost_card_says_why_and_hides_nobody(void **state)
     assert_non_null(strstr(got.buf, "pid 8121"));
 }
 
+static void expect_within(const struct inventory *inv, const struct screen *s, const char *wanted)
+{
+    struct gpus_look look = { .screen = s, .user_name = user_name };
+    AUTO(text) struct text got = TEXT_INIT;
+    gpus_draw(inv, &look, &got);
+    if (!strstr(got.buf, wanted))
+        fail_msg("no '%s' in %s", wanted, got.buf);
+}
+
+static void test_planned_maintenance(void **state)
+{
+    (void)state;
+    AUTO(inventory) struct inventory inv;
+    AUTO(text) struct text ahead = TEXT_INIT, begun = TEXT_INIT;
+    make_server(&inv);
+    inv.now.wall_us = 100 * CLOCK_DAY;
+    struct card_window w = { inv.now.wall_us + CLOCK_HOUR, inv.now.wall_us + 2 * CLOCK_HOUR };
+    inv.cards[1].planned[0] = w;
+    inv.cards[1].planned_count = 1;
+    text_add(&ahead, "     maintenance from ");
+    when_add(&ahead, w.from_wall_us, inv.now.wall_us);
+    text_add(&ahead, " until ");
+    when_add(&ahead, w.until_wall_us, inv.now.wall_us);
+    text_add(&ahead, "\n     #58 carol 12m\n");
+    expect_within(&inv, &terminal, ahead.buf);
+    expect_within(&inv, &file, "#58 carol 12m\n");
+    inv.now.wall_us += CLOCK_HOUR;
+    inv.cards[1].hold = (struct hold){ .kind = HOLD_NONE };
+    text_add(&begun, " maintenance until ");
+    when_add(&begun, w.until_wall_us, inv.now.wall_us);
+    text_add(&begun, "\n");
+    expect_within(&inv, &terminal, begun.buf);
+    expect_within(&inv, &file, begun.buf); /* takes nobody, though it is idle */
+}
+
 static void test_details_fit_a_terminal(void **state)
 {
     (void)state;
@@ -301,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_columns_for_scripts),
         cmocka_unit_test(test_a_holder_without_room_gets_a_line),
         cmocka_unit_test(test_a_lost_card_says_why_and_hides_nobody),
+        cmocka_unit_test(test_planned_maintenance),
         cmocka_unit_test(test_details_fit_a_terminal),
         cmocka_unit_test(test_owners_unknown),
         cmocka_unit_test(test_parts_of_an_instance),
