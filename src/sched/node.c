@@ -166,18 +166,24 @@ static struct node_need kept_need(const struct sched *s)
     return e ? node_least(s, e->shape->question) : (struct node_need){ .cpu_milli = 0 };
 }
 
-/* With everybody who is here or is to come at once: then nobody need look at times. */
+/*
+ * With everybody who is here or is to come at once: then nobody need look at times. Parts alone fit
+ * in wherever their cards do.
+ */
 static bool fits_beside_all(const struct sched *s, const struct node_need *n)
 {
-    struct node_need used = s->node.held;
+    struct node_need sum = s->node.held;
     if (!needs_any(n))
         return true;
-    node_add(&used, &s->node.booked);
+    node_add(&sum, &s->node.booked);
     if (s->reservation.entry) {
         struct node_need kept = kept_need(s);
-        node_add(&used, &kept);
+        node_add(&sum, &kept);
     }
-    return fits(s, n, &used);
+    node_add(&sum, n);
+    struct sched_amount a = node_amount(s, &sum);
+    return (!needs_cpu(n) || !sum.cpu_milli || a.cpu_milli <= s->policy.node.cpu_milli) &&
+           (!needs_mem(n) || !sum.mem_bytes || a.mem_bytes <= s->policy.node.mem_bytes);
 }
 
 /* ---- those that run, as time goes on ----------------------------------------- */

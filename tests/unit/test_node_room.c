@@ -344,6 +344,53 @@ static void what_ran_before_is_counted_again(void **state)
     assert_starts(1);
 }
 
+static void submit_in(uint64_t id, const char *qos, uint64_t gib)
+{
+    struct request r = ask_slices("1g.10gb", 1);
+    limits[id] = 0;
+    struct sched_job job = {
+        .id = id, .account = "nlp", .qos = qos, .request = &r, .mem_bytes = gib * GIB
+    };
+    sched_add(queue, &job);
+}
+
+static void who_has_the_memory_is_who_goes_for_an_urgent_one(void **state)
+{
+    (void)state;
+    struct qos urgent, spare;
+    char *pushes[] = { text_dup("spare"), NULL };
+    struct sched_preemption p;
+    qos_init(&urgent, "urgent");
+    qos_init(&spare, "spare");
+    urgent.priority = 10;
+    urgent.preempts = pushes;
+    spare.preempt = PREEMPT_REQUEUE;
+    sched_set_qos(queue, &spare);
+    sched_set_qos(queue, &urgent);
+    submit_in(1, "spare", 60);
+    cycle();
+    pass(CLOCK_MINUTE);
+    submit_in(2, "spare", 20); /* began last: it would go first, and would not be enough */
+    cycle();
+    submit_in(3, "urgent", 70);
+    start_count = 0;
+    cycle();
+    assert_starts();
+    assert_int_equal(sched_preempt(queue, &inv, now, &p), 1);
+    assert_int_equal(p.job_id, 3);
+    assert_int_equal(p.count, 1);
+    assert_int_equal(p.victims[0], 1);
+    sched_preemption_done(&p);
+    server_end(&inv, 1, now);
+    sched_requeue(queue, 1, now.boot_us);
+    cycle();
+    assert_starts(3);
+    free(pushes[0]);
+    urgent.preempts = NULL;
+    qos_done(&urgent);
+    qos_done(&spare);
+}
+
 static void on_counted_cards_it_is_the_same(void **state)
 {
     (void)state;
@@ -383,6 +430,7 @@ int main(void)
         test(more_than_the_machine_has_is_refused),
         test(sums_that_run_over_are_refused_too),
         test(what_ran_before_is_counted_again),
+        test(who_has_the_memory_is_who_goes_for_an_urgent_one),
         test(on_counted_cards_it_is_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
