@@ -9,7 +9,8 @@
  * starts (questions close, none opens), so a leaf is looked at only when it
  * comes to the top. Who has nothing left that may be tried is not in the line:
  * each question knows who asks it, by limit, and so who is still to be heard
- * when jobs of a short limit alone may go.
+ * when jobs of a short limit alone may go; then only the shapes that ask are
+ * looked at, not all of their leaves.
  */
 
 static double age_of(const struct sched *s, const struct entry *e, int64_t now_us)
@@ -38,14 +39,6 @@ struct turn turn_of(const struct sched *s, const struct entry *e, int64_t now_us
     t.points = o->share * t.factor + o->age * t.age + o->size * t.size;
     return t;
 }
-
-/* What decides of its turn, and no more: the job itself is not read where its shape knows. */
-struct stand {
-    struct entry *entry; /* NULL: nobody */
-    uint32_t tier, level;
-    double points;
-    uint64_t order;
-};
 
 static bool weighs(double weight)
 {
@@ -133,19 +126,6 @@ static struct stand first_of_leaf(struct sched *s, const struct inventory *inv,
     return best;
 }
 
-/* Its best candidate now; notes what the heap goes by. */
-static struct entry *look(struct sched *s, const struct inventory *inv, struct leaf *l,
-                          int64_t now_us)
-{
-    struct stand best = first_of_leaf(s, inv, l, now_us);
-    if (best.entry) {
-        l->tier = best.tier;
-        l->points = best.points;
-        l->order = best.order;
-    }
-    return best.entry;
-}
-
 static uint32_t top_tier(const struct sched *s)
 {
     uint32_t tier = 0;
@@ -159,38 +139,46 @@ static uint32_t top_tier(const struct sched *s)
  * The best that a candidate of this leaf could be, without looking at its shapes: most leaves
  * never come to the top, and their shapes are what a cycle would cost.
  */
-static void hope(const struct sched *s, struct leaf *l, uint32_t tier)
+static struct stand hope(const struct sched *s, const struct leaf *l, uint32_t tier)
 {
     const struct sched_order *o = &s->policy.order;
-    l->tier = tier;
-    l->points = o->share * s->tree[l->node].factor + (o->age > 0 ? o->age : 0) +
+    struct stand st = { .tier = tier };
+    st.points = o->share * s->tree[l->node].factor + (o->age > 0 ? o->age : 0) +
                 (o->size > 0 ? o->size : 0);
-    l->order = l->account->inside == SCHED_LAS ? 0 : l->first->order; /* by service, not order */
+    st.order = l->account->inside == SCHED_LAS ? 0 : l->first->order; /* by service, not order */
+    return st;
 }
 
-static bool goes_before(const struct leaf *a, const struct leaf *b)
+static bool goes_before(const struct place_in_line *a, const struct place_in_line *b)
 {
-    if (a->tier != b->tier)
-        return a->tier > b->tier;
-    if (a->points < b->points || a->points > b->points)
-        return a->points > b->points;
-    return a->order != b->order ? a->order < b->order : a->index < b->index;
+    if (a->best.tier != b->best.tier)
+        return a->best.tier > b->best.tier;
+    if (a->best.points < b->best.points || a->best.points > b->best.points)
+        return a->best.points > b->best.points;
+    return a->best.order != b->best.order ? a->best.order < b->best.order
+                                          : a->leaf->index < b->leaf->index;
 }
 
 static void sink(struct sched *s, size_t at)
 {
-    for (;;) {
-        size_t first = at;
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < s->line_count; child++)
-            if (goes_before(s->line[child], s->line[first]))
-                first = child;
-        if (first == at)
-            return;
-        struct leaf *l = s->line[at];
-        s->line[at] = s->line[first];
-        s->line[first] = l;
-        at = first;
+    struct place_in_line p = s->line[at];
+    for (size_t child; (child = 2 * at + 1) < s->line_count; at = child) {
+        if (child + 1 < s->line_count && goes_before(&s->line[child + 1], &s->line[child]))
+            child++;
+        if (!goes_before(&s->line[child], &p))
+            break;
+        s->line[at] = s->line[child];
     }
+    s->line[at] = p;
+}
+
+/* Does the top go before all others? */
+static bool is_first(const struct sched *s)
+{
+    for (size_t child = 1; child <= 2 && child < s->line_count; child++)
+        if (goes_before(&s->line[child], &s->line[0]))
+            return false;
+    return true;
 }
 
 void line_changed(struct sched *s)
@@ -219,31 +207,48 @@ static void begin(struct sched *s)
     s->line_vain = 0;
 }
 
-static void add(struct sched *s, struct leaf *l)
+static void add(struct sched *s, struct leaf *l, struct stand best)
 {
     l->line = s->line_made;
-    s->line[s->line_count++] = l;
+    l->at = s->line_count;
+    s->line[s->line_count++] = (struct place_in_line){ .leaf = l, .best = best };
 }
 
 static void add_all(struct sched *s)
 {
+    uint32_t tier = top_tier(s);
     for (size_t i = 0; i < s->leaf_count; i++)
         if (s->leaves[i]->first)
-            add(s, s->leaves[i]);
+            add(s, s->leaves[i], hope(s, s->leaves[i], tier));
+}
+
+/* Its leaf stands there by the best of its shapes. */
+static void add_shape(struct sched *s, const struct inventory *inv, struct shape *sh,
+                      struct now now)
+{
+    struct leaf *l = sh->leaf;
+    line_rank(s, inv, now);
+    struct stand st = stand_of(s, inv, sh, now.boot_us);
+    if (!st.entry)
+        return;
+    if (l->line != s->line_made)
+        add(s, l, st);
+    else if (before(&st, &s->line[l->at].best))
+        s->line[l->at].best = st;
 }
 
 /* Those with a job that may be tried still; `from`: that stand in that line; 0: any. */
-static void add_askers(struct sched *s, uint64_t from)
+static void add_askers(struct sched *s, const struct inventory *inv, uint64_t from, struct now now)
 {
     for (const struct question *q = s->questions; q; q = q->next) {
         enum answer answer = question_answer(s, q);
         int64_t most = answer == ANSWER_OPEN ? INT64_MAX : q->short_us;
         if (answer > ANSWER_SHORT)
             continue;
-        const struct shape *sh;
+        struct shape *sh;
         for (size_t i = 0; (sh = pile_within(&q->waiting, most, &i));)
-            if (sh->leaf->line != s->line_made && (!from || sh->leaf->line == from))
-                add(s, sh->leaf);
+            if (!from || sh->leaf->line == from || sh->leaf->line == s->line_made)
+                add_shape(s, inv, sh, now);
     }
 }
 
@@ -263,29 +268,26 @@ static void sort(struct sched *s)
 }
 
 /*
- * The first of a cycle holds everybody. When most questions are answered by
- * then, the later ones hold a few or nobody, and who is nobody needs no rank.
+ * When most questions are answered, it holds a few or nobody, and who is nobody needs no rank;
+ * but usage is settled in every cycle.
  */
 static void make(struct sched *s, const struct inventory *inv, struct now now)
 {
-    bool all = s->line_cycle != s->cycle || many_ask(s, s->leaf_count);
+    bool all = many_ask(s, s->leaf_count);
     begin(s);
-    s->line_cycle = s->cycle;
     s->line_stale = false;
+    if (all || s->line_cycle != s->cycle)
+        line_rank(s, inv, now);
+    s->line_cycle = s->cycle;
     if (all)
         add_all(s);
     else
-        add_askers(s, 0);
-    if (all || s->line_count)
-        line_rank(s, inv, now);
-    uint32_t tier = top_tier(s);
-    for (size_t i = 0; i < s->line_count; i++)
-        hope(s, s->line[i], tier);
+        add_askers(s, inv, 0, now);
     sort(s);
 }
 
-/* Leaves out who has nothing left to try. The others stand as they stood. */
-static void narrow(struct sched *s)
+/* Leaves out who has nothing left to try. */
+static void narrow(struct sched *s, const struct inventory *inv, struct now now)
 {
     uint64_t from = s->line_made;
     if (many_ask(s, s->line_count)) {
@@ -293,19 +295,23 @@ static void narrow(struct sched *s)
         return;
     }
     begin(s);
-    add_askers(s, from);
+    add_askers(s, inv, from, now);
     sort(s);
 }
 
-/* Looking in vain costs what the answers that came are worth: so often, it is time to sift. */
-static void looked_in_vain(struct sched *s)
+static void leave(struct sched *s)
 {
-    s->line[0]->line = 0;
+    s->line[0].leaf->line = 0;
     s->line[0] = s->line[--s->line_count];
+}
+
+/* Looking in vain costs what the answers that came are worth: so often, it is time to sift. */
+static void looked_in_vain(struct sched *s, const struct inventory *inv, struct now now)
+{
     s->line_vain++;
-    if (s->line_wide && s->line_vain >= s->question_count)
-        narrow(s);
-    else
+    if (s->line_wide && s->line_vain >= s->question_count + s->line_count / 8)
+        narrow(s, inv, now);
+    else if (s->line_count)
         sink(s, 0);
 }
 
@@ -314,15 +320,15 @@ struct entry *line_next(struct sched *s, const struct inventory *inv, struct now
     if (s->line_stale)
         make(s, inv, now);
     while (s->line_count) {
-        struct leaf *l = s->line[0];
-        struct entry *e = look(s, inv, l, now.boot_us);
-        if (!e) {
-            looked_in_vain(s);
-            continue;
-        }
-        sink(s, 0);
-        if (s->line[0] == l)
-            return e;
+        struct leaf *l = s->line[0].leaf;
+        struct stand best = first_of_leaf(s, inv, l, now.boot_us);
+        if (best.entry)
+            s->line[0].best = best;
+        else
+            leave(s);
+        if (best.entry && is_first(s))
+            return best.entry;
+        looked_in_vain(s, inv, now);
     }
     return NULL;
 }

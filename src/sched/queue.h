@@ -96,11 +96,21 @@ struct leaf {
     uint32_t running, pending; /* pending: held ones too */
     struct shape *shapes;
     struct entry *first; /* first in line over its shapes; NULL: nothing pending that is not held */
-    /* Its best candidate when it was last looked at: what the line is sorted by. */
-    uint32_t tier;
+    uint64_t line;       /* the line that it stands in… */
+    size_t at;           /* …and where it came in */
+};
+
+/* What decides of a job's turn, and no more: it is not read where its shape knows. */
+struct stand {
+    struct entry *entry; /* NULL: nobody, or not looked for yet */
+    uint32_t tier, level;
     double points;
     uint64_t order;
-    uint64_t line; /* the line that it stands in */
+};
+
+struct place_in_line {
+    struct leaf *leaf;
+    struct stand best; /* of its candidates when it was last looked at, or what they could be */
 };
 
 struct account {
@@ -168,14 +178,14 @@ struct sched {
     size_t pending, running;
 
     uint64_t cycle;
-    struct leaf **line; /* of this cycle: a heap, whose turn it is first */
+    struct place_in_line *line; /* of this cycle: a heap, whose turn it is first */
     size_t line_count, line_alloc;
     uint64_t line_made;  /* lines so far */
     uint64_t line_cycle; /* in which one was made last */
     bool line_stale;     /* something started: the shares are others now */
     bool rank_stale;     /* and the tree was not ranked since */
     bool line_wide;      /* answers came since it was made: it holds more than can be tried */
-    size_t line_vain;    /* leaves that nobody was found in since then */
+    size_t line_vain;    /* looks since then at leaves that were not first after all */
     size_t cards;        /* of the inventory of this cycle */
     struct map refused;  /* of this cycle and reservation: what was not served, by sense */
     uint64_t boards;     /* of the inventory of this cycle; 0: not looked at yet */
