@@ -245,6 +245,41 @@ static void a_larger_share_goes_for_a_smaller_and_never_back(void **state)
     world_done(&w);
 }
 
+/* "b" may run two jobs at a time. */
+static void limit_b(struct world *w)
+{
+    struct limits two = LIMITS_NONE;
+    struct sched_branch b = { .name = "b", .weight = 1, .inside = SCHED_FIFO, .limits = &two };
+    two.running = 2;
+    sched_set_account(w->queue, &b);
+}
+
+static void a_limit_that_nobody_frees_lets_nobody_be_stopped(void **state)
+{
+    (void)state;
+    struct sched_policy p = SCHED_POLICY_DEFAULT;
+    struct sched_preemption pre;
+    struct world w;
+    world_init(&w, 3, SCHED_FIFO, &p);
+    limit_b(&w);
+    set_classes(&w);
+    submit(&w, 1, "b", NULL, ask_cards(1));
+    submit(&w, 2, "b", "spare", ask_cards(1));
+    assert_int_equal(cycle(&w), 2);
+    submit(&w, 3, "a", "spare", ask_cards(1));
+    assert_int_equal(cycle(&w), 1);
+    submit(&w, 4, "b", "urgent", ask_cards(1));
+    assert_true(preempt(&w, &pre)); /* 3 is younger, but would leave b at its limit */
+    assert_int_equal(pre.count, 1);
+    assert_int_equal(pre.victims[0], 2);
+    sched_preemption_done(&pre);
+    stop(&w, 2);
+    assert_int_equal(cycle(&w), 1);
+    submit(&w, 5, "b", "urgent", ask_cards(1));
+    assert_false(preempt(&w, &pre)); /* both of b's are of classes that stay */
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +289,7 @@ int main(void)
         cmocka_unit_test(on_a_real_board_the_slice_in_the_way_goes),
         cmocka_unit_test(who_had_more_service_goes_for_who_had_less),
         cmocka_unit_test(a_larger_share_goes_for_a_smaller_and_never_back),
+        cmocka_unit_test(a_limit_that_nobody_frees_lets_nobody_be_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
