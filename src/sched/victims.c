@@ -10,6 +10,11 @@
 #define WEIGHT 720720u /* of one candidate; divided among the cards that it is on */
 #define NEVER UINT64_MAX
 
+struct gift {
+    uint64_t gives;
+    size_t who;
+};
+
 struct search {
     const struct victims *v;
     size_t *chosen; /* descending */
@@ -21,47 +26,50 @@ struct search {
     uint16_t *memo;   /* each card and subset: 1 + tasks; 0: not asked */
     uint64_t *costs;  /* of so many tasks, on the cards up to here; want + 1, as the next two */
     uint64_t *merged;
-    uint64_t *here; /* on one card */
-    uint64_t *top;  /* room for all candidates */
+    uint64_t *here;      /* on one card */
+    struct gift **gifts; /* each sum's, of all candidates */
     uint32_t questions, steps;
     bool dear;
 };
 
 /* ---- sums --------------------------------------------------------------------- */
 
-static int descending(const void *a, const void *b)
+/* Who gives most, first. */
+static int by_gift(const void *x, const void *y)
 {
-    const uint64_t x = *(const uint64_t *)a;
-    const uint64_t y = *(const uint64_t *)b;
-    return x > y ? -1 : x < y;
+    const struct gift *a = x, *b = y;
+    if (a->gives != b->gives)
+        return a->gives > b->gives ? -1 : 1;
+    return a->who < b->who ? -1 : a->who > b->who;
 }
 
-static uint64_t greatest(const uint64_t *list, size_t count)
+static struct gift *list_gifts(const uint64_t *gives, size_t count)
 {
-    uint64_t most = 0;
+    struct gift *list = mem_new((count + 1) * sizeof *list);
     for (size_t i = 0; i < count; i++)
-        most = list[i] > most ? list[i] : most;
-    return most;
+        list[i] = (struct gift){ gives[i], i };
+    if (count > 1)
+        qsort(list, count, sizeof *list, by_gift);
+    return list;
 }
 
 /* What `more` of the first `prefix` give at most. */
-static uint64_t most_of(struct search *s, const uint64_t *gives, size_t prefix, size_t more)
+static uint64_t most_of(const struct search *s, size_t sum, size_t prefix, size_t more)
 {
-    uint64_t sum = 0;
-    if (more <= 1 || prefix == 0)
-        return more && prefix ? greatest(gives, prefix) : 0;
-    memcpy(s->top, gives, prefix * sizeof *s->top);
-    qsort(s->top, prefix, sizeof *s->top, descending);
-    for (size_t i = 0; i < prefix && i < more; i++)
-        sum += s->top[i];
-    return sum;
+    uint64_t most = 0;
+    for (size_t i = 0; more && i < s->v->count; i++)
+        if (s->gifts[sum][i].who < prefix) {
+            most += s->gifts[sum][i].gives;
+            more--;
+        }
+    return most;
 }
 
-static bool sums_can(struct search *s, size_t prefix, size_t more)
+static bool sums_can(const struct search *s, size_t prefix, size_t more)
 {
     for (size_t i = 0; i < s->v->sum_count; i++) {
         const struct victims_sum *sum = &s->v->sums[i];
-        uint64_t have = most_of(s, sum->gives, prefix, more);
+        uint64_t have = most_of(s, i, prefix, more);
         for (size_t k = 0; k < s->count; k++)
             have += sum->gives[s->chosen[k]];
         if (have < sum->need)
@@ -231,7 +239,9 @@ static bool begin(struct search *s)
     size_t n = v->count + 1;
     s->gone = mem_new(n * sizeof *s->gone);
     s->weight = mem_new(n * sizeof *s->weight);
-    s->top = mem_new(n * sizeof *s->top);
+    s->gifts = mem_new((v->sum_count + 1) * sizeof *s->gifts);
+    for (size_t i = 0; i < v->sum_count; i++)
+        s->gifts[i] = list_gifts(v->sums[i].gives, v->count);
     s->loses = mem_new((v->caps.group_count + 1) * sizeof *s->loses);
     s->under = mem_new((v->caps.group_count + 1) * sizeof *s->under);
     s->memo = mem_new((v->card_count * SUBSETS + 1) * sizeof *s->memo);
@@ -250,7 +260,9 @@ static void end(struct search *s)
 {
     free(s->gone);
     free(s->weight);
-    free(s->top);
+    for (size_t i = 0; i < s->v->sum_count; i++)
+        free(s->gifts[i]);
+    free(s->gifts);
     free(s->loses);
     free(s->under);
     free(s->memo);
