@@ -140,17 +140,24 @@ static void add_cards(struct text *t, const struct stock *s, const struct reques
     }
 }
 
+/* The first of them; there is one. */
+static uint32_t first_card(const struct stock *s, const struct request *r)
+{
+    size_t i = 0;
+    while (i + 1 < s->card_count && (s->cards[i].closed || !board_serves(&s->cards[i], r)))
+        i++;
+    return s->cards[i].from->card.ordinal;
+}
+
 /* Boards would do, but the administrator's modes do not. */
 static void refuse_mode(const struct stock *s, const struct request *r, struct text *t)
 {
     request_add(t, r);
     text_addf(t, " could come from ");
     add_cards(t, s, r);
-    text_addf(t, r->kind == REQUEST_CARDS
-                     ? ", but only slices are given there; an operator can change that: "
-                       "divvy mode gpuN auto"
-                     : ", but only whole cards are given there; an operator can change that: "
-                       "divvy mode gpuN auto");
+    text_addf(t,
+              ", but only %s are given there; an operator can change that: divvy mode gpu%u auto",
+              r->kind == REQUEST_CARDS ? "slices" : "whole cards", first_card(s, r));
 }
 
 /* Slices that were there before Divvy stay, and so may be what is in the way for ever. */

@@ -298,7 +298,8 @@ static void test_an_auto_card_turns_mig_on_only_after_the_hold(void **state)
     assert_int_equal(a.plan.count, 5);
     c->mode = MODE_WHOLE;
     assert_int_equal(ask(&a, slices("1g.10gb", 2)), PLACE_NEVER);
-    assert_non_null(strstr(a.e.text, "divvy mode"));
+    assert_non_null(strstr(a.e.text, "only whole cards are given there"));
+    assert_non_null(strstr(a.e.text, "divvy mode gpu0 auto"));
 }
 
 static void test_a_card_that_only_a_reboot_turns_serves_as_it_is(void **state)
