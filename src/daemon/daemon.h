@@ -11,7 +11,10 @@
  * Who does what:
  *     main.c      options, opening and closing
  *     turn.c      the order of things in one turn
+ *     children.c  the processes that hold the driver
  *     cards.c     snapshot + store = the inventory
+ *     owners.c    whose a process on a card is
+ *     submit.c    a job comes in
  *     jobs.c      live jobs and their transitions
  *     cuts.c      plans on their way through `act`
  *     layouts.c   changes of layouts
@@ -19,6 +22,7 @@
  *     layout_reboots.c cards whose new MIG mode waits for a reboot
  *     layout_journal.c what a command without a daemon left
  *     maintenance.c cards that an administrator has for a while
+ *     maintenance_return.c and card by card gives them back
  *     windows.c   maintenance that is planned
  *     keeps.c     layouts that cards keep, over reboots and driver reloads
  *     attempts.c  job folders, supervisors, exits
@@ -26,12 +30,16 @@
  *     idle_hold.c what follows when it is not
  *     bin.c       folders that are over
  *     launcher.c  how supervisors are started
+ *     told.c      what is said of a job to those who are told:
+ *     tells.c     its owner's commands
  *     hooks.c     the administrator's program that is told of events
+ *     preempt.c   jobs that are stopped for others
  *     recover.c   what a restart finds that nobody expected
  *     units.c     supervisors started by the service manager
  *     looks.c     whoever wants the cards as they are now
  *     tidy.c      what an owner left on a card, before the next one comes
  *     samples.c   what attempts were seen to use of their cards
+ *     ledger.c    what was held and used, day by day
  *     promise.c   starts that were announced, and how they came
  *     bind.c      what a task is told and may open
  *     limits.c    what a task may use beside its card
@@ -39,6 +47,7 @@
  *     docker.c    what a dead supervisor left with docker's daemon
  *     accounts.c  who may charge whom
  *     shares.c    the share tree, told
+ *     node.c      what the machine has for jobs beside its cards
  *     waits.c     what keeps a job out of line
  *     actions.c   what is asked of jobs that are there
  *     answers.c   what the API is told
