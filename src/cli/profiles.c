@@ -3,7 +3,7 @@
 #include "cli/cards.h"
 #include "cli/profiles_draw.h"
 #include "config/board.h"
-#include "model/card_json.h"
+#include "model/board_json.h"
 
 struct profiles_call {
     const char *board; /* --board */

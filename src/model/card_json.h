@@ -1,5 +1,5 @@
 /*
- * card_json.h - JSON forms of boards, cards, snapshots and inventories.
+ * card_json.h - JSON forms of cards, snapshots and inventories.
  *
  * One form serves three readers: the messages between divvyd and its driver
  * children, `divvy gpus --json`, and the API. Sizes are bytes, times µs, and
@@ -12,13 +12,11 @@
 #include "model/inventory.h"
 
 /* New references; never NULL. */
-json_t *board_to_json(const struct board *b);
 json_t *card_to_json(const struct card *c);
 json_t *snapshot_to_json(const struct snapshot *s);
 json_t *inventory_to_json(const struct inventory *inv);
 
 /* `ret` is filled only on success; then the caller ends it with its _done. -EINVAL. */
-int board_from_json(json_t *j, struct board *ret, struct err *e);
 int card_from_json(json_t *j, struct card *ret, struct err *e);
 int snapshot_from_json(json_t *j, struct snapshot *ret, struct err *e);
 int inventory_from_json(json_t *j, struct inventory *ret, struct err *e);

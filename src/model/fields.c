@@ -114,6 +114,11 @@ uint64_t fields_u64(struct fields *f, const char *key, enum field_need need, uin
     return f->code ? absent : (uint64_t)json_integer_value(value);
 }
 
+uint32_t fields_u32(struct fields *f, const char *key)
+{
+    return (uint32_t)fields_u64(f, key, FIELD_OPTIONAL, 0, UINT32_MAX, 0);
+}
+
 bool fields_bool(struct fields *f, const char *key, bool absent)
 {
     json_t *value = fields_get(f, key, FIELD_OPTIONAL);
@@ -196,6 +201,12 @@ static json_t *json_text(const char *s)
         if (*p >= 0x80)
             *p = '?';
     return json_string(copy);
+}
+
+void json_add(json_t *list, json_t *take_value)
+{
+    if (json_array_append_new(list, take_value) < 0)
+        abort(); /* out of memory: as in base/text.h */
 }
 
 void json_put_text(json_t *object, const char *key, const char *s)

@@ -50,6 +50,8 @@ uint64_t fields_u64(struct fields *f, const char *key, enum field_need need, uin
                     uint64_t max, uint64_t absent);
 int64_t fields_i64(struct fields *f, const char *key, enum field_need need, int64_t min,
                    int64_t max, int64_t absent);
+/* Optional; 0 when absent. */
+uint32_t fields_u32(struct fields *f, const char *key);
 bool fields_bool(struct fields *f, const char *key, bool absent);
 /* Borrowed; NULL when absent. */
 json_t *fields_object(struct fields *f, const char *key, enum field_need need);
@@ -68,6 +70,8 @@ int json_parse(const char *data, size_t len, const char *what, json_t **ret, str
 
 /* Takes the value; ends the program when memory is out. For building. */
 void json_put(json_t *object, const char *key, json_t *take_value);
+/* The same at the end of a list. */
+void json_add(json_t *list, json_t *take_value);
 void json_put_text(json_t *object, const char *key,
                    const char *s); /* NULL: null; bad UTF-8 is replaced */
 void json_put_u64(json_t *object, const char *key, uint64_t n);

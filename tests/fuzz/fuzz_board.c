@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "config/board.h"
 #include "fuzz.h"
-#include "model/card_json.h"
+#include "model/board_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

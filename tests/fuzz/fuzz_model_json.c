@@ -3,6 +3,7 @@
 
 #include "fuzz.h"
 #include "base/text.h"
+#include "model/board_json.h"
 #include "model/card_json.h"
 #include "model/job_json.h"
 
