@@ -12,7 +12,8 @@
  *     main.c      options, opening and closing
  *     turn.c      the order of things in one turn
  *     children.c  the processes that hold the driver
- *     cards.c     snapshot + store = the inventory
+ *     cards.c     what is known of cards and slices
+ *     inventory.c snapshot + store + plans + holders = the inventory
  *     owners.c    whose a process on a card is
  *     submit.c    a job comes in
  *     jobs.c      live jobs and their transitions
@@ -350,8 +351,8 @@ void cards_silent(struct daemon *d, const struct driver_skip *card, bool silent)
 /* A step was carried out: the picture and the store's slices follow. */
 void cards_step_done(struct daemon *d, const struct step *s, uint64_t job_id);
 struct card_memory *cards_find(const struct daemon *d, const char *uuid);
-/* Makes the inventory anew from what is remembered, the plans under way and who holds what. */
-void cards_rebuild(struct daemon *d);
+/* What the store has of a living slice; NULL: nothing. */
+struct slice_row *cards_slice(const struct daemon *d, const char *uuid, uint32_t gi, uint32_t ci);
 int cards_set(struct daemon *d, uint32_t ordinal, int pool, int mode, struct err *e);
 /* Was this event the card's own fault (its memory, its bus), not a program's? */
 bool cards_xid_is_fault(uint64_t xid);
@@ -408,6 +409,10 @@ void samples_take(struct daemon *d);
 bool samples_load(const struct job *j, const struct placed *item, uint32_t *ret_percent);
 /* Into the exit of an attempt that ended. */
 void samples_fill_exit(struct attempt *a);
+
+/* ---- inventory.c ---- */
+/* Makes the inventory anew from what is remembered, the plans under way and who holds what. */
+void cards_rebuild(struct daemon *d);
 
 /* ---- owners.c ---- */
 /* The live job that a process belongs to, by its cgroup, its ancestors or its mark; NULL: none of ours. */
