@@ -9,6 +9,7 @@
 #include "model/array.h"
 #include "model/job_json.h"
 #include "store/db.h"
+#include "store/environment.h"
 #include "store/waits.h"
 
 /* ---- JSON and words in columns -------------------------------------------- */
@@ -36,66 +37,6 @@ static int read_state(const char *word, enum job_state *ret, uint64_t id, struct
 static const char *state_or_null(enum job_state state)
 {
     return state == JOB_PENDING ? NULL : job_state_word(state);
-}
-
-/* ---- environments, once per content ----------------------------------------- */
-
-static void join_environment(char *const *env, struct text *ret)
-{
-    for (size_t i = 0; env[i]; i++)
-        text_addn(ret, env[i], strlen(env[i]) + 1);
-}
-
-static int64_t hash_bytes(const char *data, size_t len)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a; collisions only cost a comparison */
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)data[i]) * UINT64_C(0x100000001b3);
-    return (int64_t)h;
-}
-
-static int find_environment(struct store *s, int64_t hash, const struct text *t, int64_t *ret_id,
-                            struct err *e)
-{
-    AUTO(query) struct query q;
-    query_open(&q, s, "SELECT id FROM environments WHERE hash = ? AND content = ?");
-    query_bind_int(&q, hash);
-    query_bind_blob(&q, t->buf, t->len);
-    int r = query_next(&q, e);
-    if (r > 0)
-        *ret_id = query_int(&q);
-    return r;
-}
-
-static int keep_environment(struct store *s, char *const *env, int64_t *ret_id, struct err *e)
-{
-    AUTO(text) struct text t = TEXT_INIT;
-    join_environment(env, &t);
-    int64_t hash = hash_bytes(t.buf, t.len);
-    int r = find_environment(s, hash, &t, ret_id, e);
-    if (r != 0)
-        return r < 0 ? r : 0;
-    AUTO(query) struct query q;
-    query_open(&q, s, "INSERT INTO environments (hash, content) VALUES (?, ?)");
-    query_bind_int(&q, hash);
-    query_bind_blob(&q, t.buf, t.len);
-    r = query_write(&q, e);
-    *ret_id = sqlite3_last_insert_rowid(s->db);
-    return r < 0 ? r : 0;
-}
-
-/* What stands after the last zero byte is no entry: every entry ends with one. */
-static char **split_environment(const char *data, size_t len)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < len; i++)
-        n += data[i] == '\0';
-    char **env = mem_new((n + 1) * sizeof *env);
-    for (size_t i = 0; i < n; i++) {
-        env[i] = text_dup(data);
-        data += strlen(data) + 1;
-    }
-    return env;
 }
 
 /* ---- submitting ------------------------------------------------------------ */
@@ -206,7 +147,7 @@ int store_add_job(struct store *s, const struct job_submit *who, const struct jo
 {
     uint64_t id = 0;
     int64_t environment = 0;
-    int r = spec->env ? keep_environment(s, spec->env, &environment, e) : 0;
+    int r = spec->env ? environment_keep(s, spec->env, &environment, e) : 0;
     if (r == 0)
         r = insert_rows(s, who, spec, now, &id, e);
     if (r == 0)
@@ -609,7 +550,7 @@ int store_job_spec(struct store *s, uint64_t id, struct job_spec *ret, struct er
     size_t len = 0;
     const char *env = query_blob(&q, &len);
     strv_free(spec.env);
-    spec.env = env ? split_environment(env, len) : NULL;
+    spec.env = env ? environment_split(env, len) : NULL;
     *ret = spec;
     return 0;
 }
