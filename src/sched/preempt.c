@@ -504,6 +504,7 @@ static size_t list_waiting(struct sched *s, const struct inventory *inv, struct 
             struct entry *e = sh->first;
             if (!e || question_answer(s, sh->question) == ANSWER_NEVER || sh->limited == s->cycle)
                 continue;
+            question_look(s, inv, sh->question); /* nobody may have looked at it in this cycle */
             double need = need_ppm(inv, e), most = most_ppm(s, e, need);
             if (most <= 0 || (inv->bulk && most + free_ppm(inv) < need))
                 continue;
