@@ -68,6 +68,17 @@ static void request_csv(struct text *t, const struct request *r)
         text_addf(t, "%.6f", r->compute_ppm / 1e6);
 }
 
+/* Of the machine, as it was asked for. */
+static void machine_csv(struct text *t, const struct job_view *v)
+{
+    if (v->mem_bytes)
+        text_addf(t, "%" PRIu64, v->mem_bytes);
+    text_add(t, ",");
+    if (v->cpu_milli)
+        text_addf(t, "%g", v->cpu_milli / 1000.0);
+    text_add(t, "\n");
+}
+
 static void row_csv(struct text *t, const struct job_view *v, json_t *j)
 {
     text_addf(t, "%" PRIu64 ",", v->id);
@@ -86,9 +97,10 @@ static void row_csv(struct text *t, const struct job_view *v, json_t *j)
     time_csv(t, v->start_wall_us);
     text_add(t, ",");
     time_csv(t, v->end_wall_us);
-    text_addf(t, ",%.0f,%s,%s\n", (double)v->limit_us / (double)CLOCK_SECOND,
+    text_addf(t, ",%.0f,%s,%s,", (double)v->limit_us / (double)CLOCK_SECOND,
               v->state == JOB_PENDING ? "requeued" : job_state_word(v->state),
               v->attached ? "yes" : "no");
+    machine_csv(t, v);
 }
 
 static void row_table(struct table *t, const struct job_view *v, json_t *j, int64_t now_us)
@@ -147,7 +159,7 @@ static int write_rows(const struct session *s, json_t *list, bool csv, struct te
     head(&t);
     if (csv)
         text_add(ret, "id,user,account,qos,name,gpus,slice,gpu_mem,gpu_compute,submitted,started,"
-                      "ended,limit,state,attached\n");
+                      "ended,limit,state,attached,memory,cpus\n");
     for (size_t i = 0; i < json_array_size(list); i++) {
         struct job_view v;
         json_t *j = json_array_get(list, i);

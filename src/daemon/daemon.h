@@ -219,6 +219,8 @@ struct job {
     char *reason;                     /* owned, or NULL */
     struct request request;
     int64_t limit_us;
+    uint64_t mem_bytes; /* of the machine, for each task: as it was asked for; 0: it was not */
+    uint32_t cpu_milli;
     int64_t submit_wall_us;
     double charged_card_us;                  /* of attempts that are over, when it was loaded */
     int64_t begin_wall_us, deadline_wall_us; /* 0: none */

@@ -48,7 +48,7 @@ static int64_t since_submit(const struct job *j)
     return us > 0 ? us : 0;
 }
 
-static void queue_job(struct daemon *d, const struct job *j, const struct job_row *row)
+static void queue_job(struct daemon *d, const struct job *j)
 {
     struct sched_job s = { .id = j->id,
                            .uid = j->uid,
@@ -60,8 +60,8 @@ static void queue_job(struct daemon *d, const struct job *j, const struct job_ro
                            .submit_us = clock_now().boot_us - since_submit(j),
                            .attained_card_us = j->charged_card_us,
                            .attached = j->attached,
-                           .mem_bytes = row->mem_bytes,
-                           .cpu_milli = row->cpu_milli };
+                           .mem_bytes = j->mem_bytes,
+                           .cpu_milli = j->cpu_milli };
     sched_add(d->sched, &s);
 }
 
@@ -87,13 +87,15 @@ struct job *jobs_add(struct daemon *d, const struct job_row *row)
                        .hold = row->hold,
                        .tells = (uint8_t)row->tells,
                        .attached = row->attached,
+                       .mem_bytes = row->mem_bytes,
+                       .cpu_milli = row->cpu_milli,
                        .state = row->state,
                        .verdict = row->verdict,
                        .attempts = row->last.attempt };
     if (row->reason && row->reason[0])
         j->reason = text_dup(row->reason);
     map_put(&d->jobs, j->id, j);
-    queue_job(d, j, row);
+    queue_job(d, j);
     waits_join(j, row->array_id);
     return j;
 }

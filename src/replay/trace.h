@@ -8,7 +8,7 @@
  *            the API's jobs. This is what `divvy queue --ended --json` prints.
  *   csv      A line of names, then a line a job. `divvy history --csv` writes
  *            id,user,account,qos,name,gpus,slice,gpu_mem,gpu_compute,
- *            submitted,started,ended,limit,state,attached
+ *            submitted,started,ended,limit,state,attached,memory,cpus
  *            and a table from elsewhere may have fewer and others: needed are
  *            `submitted` and either `run` or `started` and `ended`. gpus is a
  *            number of whole cards; slice "2g.20gb" or "1g.10gb:4"; gpu_mem a

@@ -44,9 +44,9 @@ int store_add_history(struct store *s, const struct history_row *row, struct err
     query_open(
         &q, s,
         "INSERT INTO history (job_id, attempt, uid, user, account, qos, name, request, place,"
-        " limit_us, attached, submit_wall_us, started_wall_us, ended_wall_us, outcome, parts,"
-        " asked, held, compute, mem, seen, idle, measured, busy)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        " limit_us, attached, mem_bytes, cpu_milli, submit_wall_us, started_wall_us,"
+        " ended_wall_us, outcome, parts, asked, held, compute, mem, seen, idle, measured, busy)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     query_bind_u64(&q, row->job_id);
     query_bind_int(&q, row->attempt);
     query_bind_int(&q, row->uid);
@@ -58,6 +58,8 @@ int store_add_history(struct store *s, const struct history_row *row, struct err
     query_bind_text(&q, place);
     query_bind_int(&q, row->limit_us);
     query_bind_int(&q, row->attached);
+    query_bind_u64(&q, row->mem_bytes);
+    query_bind_int(&q, row->cpu_milli);
     query_bind_int(&q, row->submit_wall_us);
     query_bind_int(&q, row->started_wall_us);
     query_bind_int(&q, row->ended_wall_us);
@@ -95,6 +97,8 @@ static int read_row(struct query *q, struct history_row *row, struct err *e)
         return err_wrap(e, -EILSEQ, "the store's history of job %" PRIu64, row->job_id);
     row->limit_us = query_int(q);
     row->attached = query_int(q) != 0;
+    row->mem_bytes = query_u64(q);
+    row->cpu_milli = (uint32_t)query_int(q);
     row->submit_wall_us = query_int(q);
     row->started_wall_us = query_int(q);
     row->ended_wall_us = query_int(q);
@@ -111,8 +115,8 @@ int store_each_history(struct store *s, const struct history_query *hq, store_hi
     query_open(
         &q, s,
         "SELECT seq, job_id, attempt, uid, user, account, qos, name, request, place, limit_us,"
-        " attached, submit_wall_us, started_wall_us, ended_wall_us, outcome, parts, asked, held,"
-        " compute, mem, seen, idle, measured, busy FROM history"
+        " attached, mem_bytes, cpu_milli, submit_wall_us, started_wall_us, ended_wall_us, outcome,"
+        " parts, asked, held, compute, mem, seen, idle, measured, busy FROM history"
         " WHERE seq > ? AND ended_wall_us >= ? AND ended_wall_us < ?"
         " AND (?4 IS NULL OR user = ?4) AND (?5 IS NULL OR account = ?5)"
         " ORDER BY seq LIMIT ?6");

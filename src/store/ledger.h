@@ -22,8 +22,10 @@ struct history_row {
     const char *user, *account, *qos, *name; /* qos "": none */
     struct request request;
     struct place place;
-    int64_t limit_us; /* 0: none */
-    bool attached;    /* a `divvy run` */
+    int64_t limit_us;   /* 0: none */
+    bool attached;      /* a `divvy run` */
+    uint64_t mem_bytes; /* of the machine, for each task: as it was asked for; 0: it was not */
+    uint32_t cpu_milli;
     int64_t submit_wall_us, started_wall_us, ended_wall_us;
     enum job_state outcome; /* JOB_PENDING: went back to the queue */
     struct held held;

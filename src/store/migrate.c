@@ -187,6 +187,8 @@ static const char version_1[] =
     " place TEXT NOT NULL,"
     " limit_us INTEGER NOT NULL,"
     " attached INTEGER NOT NULL,"
+    " mem_bytes INTEGER NOT NULL,"
+    " cpu_milli INTEGER NOT NULL,"
     " submit_wall_us INTEGER NOT NULL,"
     " started_wall_us INTEGER NOT NULL,"
     " ended_wall_us INTEGER NOT NULL,"

@@ -113,4 +113,22 @@ def test_what_is_kept_for_attached_jobs_is_theirs_in_a_replay_too(divvy, tmp_pat
     twice = table + "".join(line + "\n" for line in table.splitlines() if f"{batch}," in line[:9])
     assert wait(table) == wait(json.dumps(told)) == 0, "one of each fits"
     assert wait(twice) > 0.5, "the second that nobody sits before waits for the first"
-    assert wait(table.replace(",yes\n", ",no\n")) > 0.5
+    assert wait(table.replace(",yes,", ",no,")) > 0.5
+
+
+def test_what_jobs_asked_of_the_machine_counts_in_a_replay_too(divvy, tmp_path):
+    """Two that fit on the cards and not into the memory: in the history, and from there, in both forms."""
+    divvy.wait(divvy.submit("--gpus", "1", "--time", "2h", "--mem", "300M", "--cpus", "1.5", "--", "sleep", "1"))
+    table, told = divvy.run("history", "--csv").stdout, divvy.json("history")
+    assert table.splitlines()[1].endswith(",no,314572800,1.5")
+    small, large = tmp_path / "small.yaml", tmp_path / "large.yaml"
+    small.write_text("node: {memory: 500M}\n")
+    large.write_text("node: {memory: 700M, cpus: 3}\n")
+
+    def wait(text, policy):
+        figure, = figures("-", "--gpus", "2", "--policy", policy, stdin=text)
+        return figure["wait_max_s"]
+    twice = table + table.splitlines()[1] + "\n"
+    both = json.dumps({"jobs": told["jobs"] * 2})
+    assert wait(twice, large) == wait(both, large) == 0
+    assert wait(twice, small) > 0.5 and wait(both, small) > 0.5
