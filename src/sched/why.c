@@ -132,7 +132,7 @@ static void tell_wait(struct sched *s, const struct inventory *inv, const struct
     add_cards(&t, inv, cards, n, x->why == WHY_RESERVED, now);
     if (n == 0 && !add_trouble(&t, inv))
         text_add(&t, ": what is in the way has no time limit");
-    if (only_modes(inv, cards, n)) {
+    if (only_modes(inv, cards, n) && s->policy.mode_hold_us) {
         text_add(&t, "; an idle card changes its MIG mode after ");
         text_add_duration(&t, s->policy.mode_hold_us);
     }
