@@ -468,6 +468,10 @@ static void backfill_leaves_room_for_the_hold_of_a_mode_change(void **state)
     cycle();
     assert_starts(4);
     assert_int_equal(why(2).expected_boot_us, now.boot_us + CLOCK_HOUR + 10 * CLOCK_MINUTE);
+    /* It would end before that start, and yet too late. */
+    assert_string_equal(why(3).text, "gpu0 would do, but is kept for #2; with a time limit of at "
+                                     "most 1h00m it could start now");
+    assert_int_equal(why(3).reserved_for, 2);
 }
 
 /* Another card would serve as well, but nobody keeps that one free. */
