@@ -193,6 +193,37 @@ static int64_t longest_us(struct sched *s, const struct inventory *inv, const st
     return 0;
 }
 
+/* Would it go now, short as it is, on cards that are kept for who has no time? */
+static bool goes_on_kept(struct sched *s, const struct inventory *inv, const struct entry *e,
+                         size_t level, struct now now)
+{
+    struct place_rules rules = reserve_rules(s, false);
+    struct place place = { .items = NULL };
+    struct plan plan = { .steps = NULL };
+    rules.kept = inv->bulk ? NULL : booking_kept(s, inv, level, now);
+    if (place_request(inv, &e->shape->question->request, &rules, now, &place, &plan, NULL) !=
+        PLACE_NOW)
+        return false;
+    bool goes = reserve_allows(s, inv, &plan, s->reservation.short_us);
+    place_done(&place);
+    plan_done(&plan);
+    return goes;
+}
+
+/* The longest limit with which it would; 0: with none. */
+static int64_t longest_on_kept_us(struct sched *s, const struct inventory *inv,
+                                  const struct entry *e, struct now now)
+{
+    int64_t short_us = s->reservation.entry ? s->reservation.short_us : 0;
+    size_t level = short_us ? booking_level(s, inv, short_us, now) + 1 : 0;
+    while (level-- > 0)
+        if (goes_on_kept(s, inv, e, level, now)) {
+            int64_t most = booking_level_us(s, level, now);
+            return most < short_us ? most : short_us;
+        }
+    return 0;
+}
+
 void why_add_sooner(struct text *t, int64_t limit_us)
 {
     if (limit_us < CLOCK_MINUTE)
@@ -215,8 +246,9 @@ static void explain_draining(struct sched *s, const struct inventory *inv, const
     const struct entry *holder = at == SIZE_MAX ? res->entry : s->bookings.list[at].entry;
     x->why = WHY_DRAINING;
     x->short_limit_us = longest_us(s, inv, e, level, now);
-    if (res->entry && x->short_limit_us < res->short_us)
-        x->short_limit_us = res->short_us;
+    int64_t on_kept = longest_on_kept_us(s, inv, e, now);
+    if (x->short_limit_us < on_kept)
+        x->short_limit_us = on_kept;
     assert(holder); /* bookings or cards kept: the caller saw one */
     x->reserved_for = holder->id;
     if (at == SIZE_MAX)

@@ -390,6 +390,27 @@ static void check_nothing_idles(struct world *w)
         wrong(w, 0, "the queue counts wrongly");
 }
 
+/* Whoever asks is told what is so: after a cycle nobody starts next, or would by what he has. */
+static void check_reasons(struct world *w)
+{
+    for (uint64_t id = 1; id <= w->last_id; id++) {
+        const struct job *j = &w->jobs[id];
+        struct sched_explanation x;
+        if (j->phase == UNBORN || j->phase == OVER)
+            continue;
+        sched_explain(w->queue, &w->inv, id, w->now, &x);
+        if ((x.why == WHY_RUNNING) != (j->phase == RUNS) ||
+            (x.why == WHY_HELD) != (j->phase == HELD))
+            wrong(w, id, "is told another state than its own");
+        if (j->phase == WAITS && (x.why == WHY_UNKNOWN || x.why == WHY_NEXT || !x.text[0]))
+            wrong(w, id, "waits, and is not told why");
+        if (x.why == WHY_NEXT || (j->limit_us && x.short_limit_us >= j->limit_us))
+            tell(w, id, "is told:", x.text);
+        if (j->limit_us && x.short_limit_us >= j->limit_us)
+            wrong(w, id, "would start now with the limit that it has");
+    }
+}
+
 /* Within an account the first come goes first: reservations behind it begin anew. */
 static void come_back(struct world *w, uint64_t id)
 {
@@ -421,6 +442,7 @@ static void cycle(struct world *w)
         return;
     check_promise(w);
     check_nothing_idles(w);
+    check_reasons(w);
 }
 
 /* ---- events ------------------------------------------------------------------ */
