@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "client/step.h"
+#include "srun/label.h"
 #include "srun/words.h"
 
 #define STATUS_OURS 125
@@ -28,6 +29,7 @@
 struct process {
     int sock; /* -1: it has ended */
     struct job_exit end;
+    struct label labels[2]; /* of its output and its error, with --label */
 };
 
 struct step {
@@ -79,7 +81,7 @@ static int find_job(struct step *s, struct err *e)
                                        : text_fmt("%s/%s", here, s->words->cwd);
     s->all = mem_new(s->count * sizeof *s->all);
     for (uint32_t i = 0; i < s->count; i++)
-        s->all[i].sock = -1;
+        s->all[i] = (struct process){ .sock = -1, .labels = { LABEL_INIT, LABEL_INIT } };
     return 0;
 }
 
@@ -156,6 +158,31 @@ static int files_open(const struct step *s, uint32_t i, struct files *f, struct 
     return r;
 }
 
+/* Puts a pipe before each of the two; what they were is where it leads. */
+static int add_labels(struct step *s, uint32_t i, struct files *f, struct err *e)
+{
+    int out = f->out >= 0 ? f->out : STDOUT_FILENO;
+    int error = f->error >= 0 ? f->error : f->out >= 0 ? f->out : STDERR_FILENO;
+    struct label *labels = s->all[i].labels;
+    auto_close int into = -1, into_error = -1;
+    int r = label_open(&labels[0], i, s->count, out, &into, e);
+    if (r == 0)
+        r = label_open(&labels[1], i, s->count, error, &into_error, e);
+    if (r < 0)
+        return r;
+    files_done(&(struct files){ .in = -1, .out = f->out, .error = f->error });
+    f->out = take_fd(into);
+    f->error = take_fd(into_error);
+    return 0;
+}
+
+static void take_labels(const struct step *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        for (size_t k = 0; k < 2; k++)
+            label_take(&s->all[i].labels[k]);
+}
+
 /* Waits for as long as it may work later. */
 static int start_when_free(const struct step *s, const struct step_ask *ask, int *ret_sock,
                            struct err *e)
@@ -171,6 +198,7 @@ static int start_when_free(const struct step *s, const struct step_ask *ask, int
         }
         if (read(s->signals, &info, sizeof info) == (ssize_t)sizeof info)
             return err_set(e, -EINTR, "ended by a signal before all of its processes had begun");
+        take_labels(s);
         (void)nanosleep(&(struct timespec){ .tv_nsec = AGAIN_NS }, NULL); /* short is fine */
     }
 }
@@ -179,6 +207,8 @@ static int start_one(struct step *s, uint32_t i, struct err *e)
 {
     AUTO(files) struct files f = { .in = -1, .out = -1, .error = -1 };
     int r = files_open(s, i, &f, e);
+    if (r == 0 && s->words->label)
+        r = add_labels(s, i, &f, e);
     if (r < 0)
         return r;
     int out = f.out >= 0 ? f.out : STDOUT_FILENO;
@@ -252,6 +282,8 @@ static void take_end(struct step *s, uint32_t i)
         say(e.text);
     }
     (void)close(take_fd_from(&p->sock)); /* nothing more comes */
+    label_done(&p->labels[0]);
+    label_done(&p->labels[1]);
     s->running--;
     if (status > s->worst)
         s->worst = status;
@@ -259,19 +291,27 @@ static void take_end(struct step *s, uint32_t i)
         signal_all(s, SIGTERM);
 }
 
+static void fill_fds(const struct process *p, struct pollfd ret[3])
+{
+    ret[0] = (struct pollfd){ .fd = p->sock, .events = POLLIN };
+    for (size_t k = 0; k < 2; k++)
+        ret[1 + k] = (struct pollfd){ .fd = p->labels[k].from, .events = POLLIN };
+}
+
 static int wait_all(struct step *s, struct err *e)
 {
-    struct pollfd fds[1 + REQUEST_TASKS_MAX];
+    struct pollfd fds[1 + 3 * REQUEST_TASKS_MAX];
     while (s->running > 0) {
         fds[0] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
         for (uint32_t i = 0; i < s->count; i++)
-            fds[1 + i] = (struct pollfd){ .fd = s->all[i].sock, .events = POLLIN };
-        if (poll(fds, 1 + s->count, -1) < 0 && errno != EINTR)
+            fill_fds(&s->all[i], &fds[1 + 3 * i]);
+        if (poll(fds, 1 + 3 * s->count, -1) < 0 && errno != EINTR)
             return err_sys(e, "cannot wait");
         if (fds[0].revents)
             take_signals(s);
+        take_labels(s);
         for (uint32_t i = 0; i < s->count; i++)
-            if (fds[1 + i].revents && s->all[i].sock >= 0)
+            if (fds[1 + 3 * i].revents && s->all[i].sock >= 0)
                 take_end(s, i);
     }
     return 0;

@@ -13,6 +13,7 @@ enum {
     NODES,
     TASKS,
     OVERLAP,
+    LABEL,
     QUIET, /* it is so anyway */
 };
 
@@ -52,7 +53,7 @@ static const struct option table[] = {
     { "mem-per-cpu", VALUE, LEFT_OUT },
     { "mem-per-gpu", VALUE, LEFT_OUT },
     { "mpi", VALUE, LEFT_OUT },
-    { "label", NOTHING, LEFT_OUT },
+    { "label", NOTHING, LABEL },
     { "distribution", VALUE, LEFT_OUT },
     { "export", VALUE, LEFT_OUT },
     { "time", VALUE, LEFT_OUT },
@@ -157,6 +158,9 @@ static int take(const struct option *o, const char *value, struct words *w, stru
         return 0;
     case OVERLAP:
         w->overlap = true;
+        return 0;
+    case LABEL:
+        w->label = true;
         return 0;
     case LEFT_OUT:
         leave_out(w, o->name);

@@ -21,6 +21,7 @@ struct words {
     const char *input, *cwd;    /* NULL: those of srun */
     bool overlap;               /* a slice that has a step is as good as a free one */
     bool kill_on_bad_exit;      /* one that fails ends the others */
+    bool label;                 /* number of the process before each line */
     bool version;               /* say which, and no more */
     char *const *command;       /* borrowed, at least one word */
     struct text left_out;       /* "--mpi, --cpu-bind"; "": nothing */

@@ -74,6 +74,17 @@ def test_output_files_and_names(divvy, box):
     assert [(box.folder / f"p{i}").read_text() for i in (0, 1)] == ["0\n", "1\n"]
 
 
+def test_each_line_says_which_process_it_is_of(divvy, box):
+    text = FOUR + (f"srun -l -o {box.folder}/all bash -c 'echo a; echo b >&2; printf c'\n"
+                   "srun -n1 --label bash -c 'echo only; exit 3'\necho got $?\n")
+    job, log = submit(divvy, box, text)
+    assert divvy.wait(job)["state"] == "completed"
+    lines = (box.folder / "all").read_text().splitlines()
+    assert sorted(lines) == [f"{i}: {word}" for i in range(4) for word in "abc"]
+    assert "0: only" in log.read_text().splitlines() and "got 3" in log.read_text()
+    assert "left out" not in log.read_text()
+
+
 def test_signals_go_on_and_the_end_of_the_job_ends_all(divvy, box):
     text = FOUR + ("srun bash -c 'trap \"echo heard; exit 7\" USR1; echo up; while :; do sleep 0.05; done' &\n"
                    "until [ $(grep -c up log) = 4 ]; do sleep 0.05; done\n"
