@@ -175,6 +175,23 @@ def queue_of_four(w):
         w.job(f"job{i}", "--slice", "3g.40gb")
 
 
+@story(passes=2)
+def batch(w):
+    """Many of one file: all are there or none, and each runs once."""
+    yield
+    w.batch(*(f"line{i}" for i in range(5)))
+
+
+@story(passes=2)
+def steps(w):
+    """A script of two slices that starts a process on each with srun."""
+    yield
+    job = w.job("steps", "--slice", "1g.10gb:2", "--srun", "each", tasks=3,
+                body=f"srun sh -c 'echo step$DIVVY_TASK_ID >> {w.out}/steps.lines' && "
+                     f"[ $(wc -l < {w.out}/steps.lines) = 3 ]")
+    job.may_skip_tasks = True  # lost with its supervisor, before or after they began
+
+
 @story()
 def run_client(w):
     """divvy run: the client talks to divvyd and then to the supervisor."""

@@ -14,6 +14,7 @@ import http.client
 import json
 import pathlib
 import re
+import shlex
 import signal
 import socket
 import sqlite3
@@ -231,6 +232,30 @@ class World:
             return found[0]["id"] if found else None
         job.id = self.insist(attempt)
         return job
+
+    def batch(self, *names):
+        """Jobs of one file, which is one request: all of them are there, or none."""
+        file = self.box.folder / "batch"
+        file.write_text("".join(shlex.join(["--name", name, "--output", "/dev/null", "--", *self.command(name, ":")])
+                                + "\n" for name in names))
+        jobs = [self.expect(name) for name in names]
+
+        def attempt():
+            done = self.divvy.run("submit", "--json", "--batch", file, check=False)
+            if done.returncode == 0:
+                for job in jobs:
+                    job.acknowledged = True
+                return json.loads(done.stdout)["ids"]
+            if not self.gone():
+                raise harness.Failed(f"submit --batch: {done.stderr}")
+            self.answering()
+            found = self.rows("SELECT id, name FROM jobs ORDER BY id")
+            ids = [row["id"] for row in found if row["name"] in names]
+            if ids and len(ids) != len(names):
+                raise harness.Failed(f"{len(ids)} of {len(names)} jobs of a batch are there")
+            return ids or None
+        for job, id in zip(jobs, self.insist(attempt), strict=True):
+            job.id = id
 
     def expect(self, name, id=None, states=("completed",), exits=0):
         """A job that was submitted by other means than job()."""
