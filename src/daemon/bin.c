@@ -9,7 +9,6 @@
 #include "jobdir/jobdir.h"
 
 #define QUIET_US CLOCK_SECOND
-#define AT_ONCE 4 /* about a millisecond; then a look at what else there is to do */
 
 static void remove_folder(const struct bin *b, const char *name)
 {
@@ -43,10 +42,10 @@ static int on_quiet(sd_event_source *s, uint64_t usec, void *user)
 {
     struct bin *b = user;
     (void)s, (void)usec; /* the bin's own */
-    for (int i = 0; i < AT_ONCE && b->count; i++)
+    if (b->count)
         remove_oldest(b);
     if (b->count)
-        arm(b, 0);
+        arm(b, 0); /* whoever asks for something meanwhile goes first */
     return 0;
 }
 

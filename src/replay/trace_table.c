@@ -199,7 +199,7 @@ static bool parse_cpus(const char *word, uint64_t *ret_milli)
 {
     char *end;
     double n = strtod(word, &end);
-    if (end == word || *end || !(n >= 0) || n > JOB_CPU_MILLI_MAX / 1000)
+    if (end == word || *end || !(n >= 0) || n * 1000 > JOB_CPU_MILLI_MAX)
         return false;
     *ret_milli = (uint64_t)(n * 1000 + 0.5);
     return true;
