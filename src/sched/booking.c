@@ -634,12 +634,12 @@ void bookings_tend(struct sched *s, const struct inventory *inv, struct now now)
     all->stale = true;
 }
 
-size_t booking_in_the_way(const struct sched *s, int64_t limit_us, struct now now)
+size_t booking_in_the_way(const struct sched *s, int64_t limit_us, bool cards, struct now now)
 {
     size_t first = SIZE_MAX;
     const struct booking *list = s->bookings.list;
     for (size_t i = 0; i < s->bookings.count; i++)
-        if (list[i].from_us < later(now.boot_us, limit_us) &&
+        if ((list[i].place.count || !cards) && list[i].from_us < later(now.boot_us, limit_us) &&
             (first == SIZE_MAX || list[i].from_us < list[first].from_us))
             first = i;
     return first;

@@ -100,7 +100,8 @@ void booking_hand_over(struct sched *s, const struct inventory *inv, size_t at, 
                        struct now now);
 /* Books those anew whose place will not be free, or whose time has passed. */
 void bookings_tend(struct sched *s, const struct inventory *inv, struct now now);
-/* Who is in the way of a start now with that limit first; SIZE_MAX: no booking. */
-size_t booking_in_the_way(const struct sched *s, int64_t limit_us, struct now now);
+/* Who is in the way of a start now with that limit first, of those that keep `cards` or of all;
+ * SIZE_MAX: no booking. */
+size_t booking_in_the_way(const struct sched *s, int64_t limit_us, bool cards, struct now now);
 
 #endif

@@ -240,9 +240,9 @@ static void explain_draining(struct sched *s, const struct inventory *inv, const
     const struct reservation *res = &s->reservation;
     AUTO(text) struct text t = TEXT_INIT;
     auto_free size_t *cards = mem_new((inv->card_count + 1) * sizeof *cards);
-    size_t at = booking_in_the_way(s, e->limit_us, now), n = res->count;
-    if (at == SIZE_MAX && !res->entry) /* a card that is to turn its mode is kept earlier */
-        at = booking_in_the_way(s, INT64_MAX, now);
+    size_t at = booking_in_the_way(s, e->limit_us, true, now), n = res->count;
+    if (at == SIZE_MAX && !n) /* a card that is to turn its mode is kept earlier */
+        at = booking_in_the_way(s, INT64_MAX, true, now);
     const struct entry *holder = at == SIZE_MAX ? res->entry : s->bookings.list[at].entry;
     x->why = WHY_DRAINING;
     x->short_limit_us = longest_us(s, inv, e, level, now);

@@ -157,7 +157,7 @@ static void tell_over(const struct sched *s, const struct node_need *n, struct s
 /* Whose start would come too late if it began now. */
 static uint64_t in_the_way(const struct sched *s, int64_t limit_us, struct now now)
 {
-    size_t at = booking_in_the_way(s, limit_us, now);
+    size_t at = booking_in_the_way(s, limit_us, false, now);
     const struct entry *e = at != SIZE_MAX ? s->bookings.list[at].entry : s->reservation.entry;
     return e ? e->id : 0;
 }
