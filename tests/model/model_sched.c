@@ -406,7 +406,7 @@ static void check_reasons(struct world *w)
             wrong(w, id, "waits, and is not told why");
         if (x.why == WHY_NEXT || (j->limit_us && x.short_limit_us >= j->limit_us))
             tell(w, id, "is told:", x.text);
-        if (x.why == WHY_DRAINING && (x.reserved_for == id || x.text[0] == ' '))
+        if (x.why == WHY_DRAINING && (!x.reserved_for || x.reserved_for == id || x.text[0] == ' '))
             wrong(w, id, "is not told what is kept, and for whom");
         if (j->limit_us && x.short_limit_us >= j->limit_us)
             wrong(w, id, "would start now with the limit that it has");
