@@ -11,9 +11,9 @@
 #include "config/divvyd.h"
 
 static const char head[] =
-    "# Divvy on this machine. divvy.yaml(5) explains every key; what is not written\n"
-    "# has the default shown here. After a change: systemctl restart divvyd (jobs run\n"
-    "# on).\n"
+    "# Divvy on this machine. divvy.yaml(5) explains every key and tells its default;\n"
+    "# lines behind a # are examples. After a change: systemctl restart divvyd (jobs\n"
+    "# run on).\n"
     "\n"
     "# A card that is seen for the first time is watched and not touched. Afterwards\n"
     "# 'divvy pool gpu0 queue' and 'divvy mode gpu0 slices' decide.\n"
@@ -23,7 +23,8 @@ static const char head[] =
     "# An empty card in mode auto may change its MIG mode for a job after so long.\n"
     "#mode_hold: 10m\n"
     "\n"
-    "# The limit of a job that names none, and the longest that may be asked.\n"
+    "# The limit of a job that names none, and the longest that may be asked. Without\n"
+    "# these lines there is neither.\n"
     "#default_time: 1h\n"
     "#max_time: 7d\n"
     "\n"
