@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -59,23 +60,39 @@ static void take_bytes(struct label *l, const char *p, size_t n)
         hand_on(l, "", 0);
 }
 
-void label_take(struct label *l)
+/* What it read; 0: nothing is there, or nothing more comes. */
+static size_t take_some(struct label *l)
 {
-    char bytes[4096];
-    ssize_t n = 0;
-    while (l->from >= 0 &&
-           ((n = read(l->from, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
-        if (n > 0)
-            take_bytes(l, bytes, (size_t)n);
-    if (l->from < 0 || (n < 0 && errno == EAGAIN))
-        return;
+    char bytes[LABEL_TAKE_MAX];
+    ssize_t n;
+    if (l->from < 0)
+        return 0;
+    do
+        n = read(l->from, bytes, sizeof bytes);
+    while (n < 0 && errno == EINTR);
+    if (n > 0) {
+        take_bytes(l, bytes, (size_t)n);
+        return (size_t)n;
+    }
+    if (n < 0 && errno == EAGAIN)
+        return 0;
     (void)close(l->from); /* its end; an error is no other */
     l->from = -1;
+    return 0;
+}
+
+void label_take(struct label *l)
+{
+    (void)take_some(l); /* poll tells when there is more */
 }
 
 void label_done(struct label *l)
 {
-    label_take(l);
+    int there = 0;
+    if (l->from >= 0 && ioctl(l->from, FIONREAD, &there) < 0)
+        there = 0;
+    for (size_t n, left = (size_t)there; left > 0 && (n = take_some(l)) > 0;)
+        left -= n < left ? n : left;
     if (l->line.len)
         hand_on(l, "", 0);
     if (l->from >= 0)

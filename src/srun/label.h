@@ -19,6 +19,7 @@
 #include "base/text.h"
 
 #define LABEL_LINE_MAX 65536
+#define LABEL_TAKE_MAX 65536 /* what a pipe holds */
 
 struct label {
     int from, to; /* both owned; -1: none, or nothing more comes */
@@ -34,9 +35,12 @@ struct label {
 /* For process `number` of `count`, onto what `to` is. The caller closes *ret_into. */
 int label_open(struct label *l, uint32_t number, uint32_t count, int to, int *ret_into,
                struct err *e);
-/* Hands on what is there; waits only for who reads it. */
+/*
+ * Hands on up to LABEL_TAKE_MAX bytes of what is there, so that whoever writes without end keeps
+ * nobody from the others and from signals. Waits only for who reads it.
+ */
 void label_take(struct label *l);
-/* The same, and the line without an end. What a child writes later is lost. */
+/* All that is there by now, and the line without an end. What a child writes later is lost. */
 void label_done(struct label *l);
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -70,6 +72,30 @@ static void the_last_line_gets_its_end(void **state)
     (void)fclose(s.out);
 }
 
+static uint64_t left_in_pipe(const struct scene *s)
+{
+    int n = 0;
+    assert_int_equal(ioctl(s->label.from, FIONREAD, &n), 0);
+    return (uint64_t)n;
+}
+
+/* One who writes without end must not keep srun from the others, nor from signals. */
+static void a_look_takes_so_much_and_no_more(void **state)
+{
+    (void)state;
+    struct scene s;
+    static char lines[3 * LABEL_TAKE_MAX];
+    begin(&s, 0, 1);
+    assert_true(fcntl(s.into, F_SETPIPE_SZ, sizeof lines) >= (int)sizeof lines);
+    memset(lines, '\n', sizeof lines);
+    assert_int_equal(write(s.into, lines, sizeof lines), sizeof lines);
+    label_take(&s.label);
+    assert_int_equal(left_in_pipe(&s), 2 * LABEL_TAKE_MAX);
+    end(&s); /* and this takes the rest */
+    assert_int_equal(lseek(fileno(s.out), 0, SEEK_END), (off_t)(4 * sizeof lines));
+    (void)fclose(s.out);
+}
+
 static void who_has_it_open_still_keeps_nobody(void **state)
 {
     (void)state;
@@ -102,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_goes_on_when_it_is_whole),
         cmocka_unit_test(the_last_line_gets_its_end),
+        cmocka_unit_test(a_look_takes_so_much_and_no_more),
         cmocka_unit_test(who_has_it_open_still_keeps_nobody),
         cmocka_unit_test(a_line_that_is_too_long_is_cut),
     };
