@@ -22,9 +22,9 @@ struct run_call {
 };
 
 static const struct argp_option own_options[] = {
-    { NULL, 0, NULL, 0, "How to attach:", 3 },
-    { "no-pty", KEY_NO_PTY, NULL, 0, "no terminal for the command, even from one", 3 },
-    { "keep-on-hangup", KEY_KEEP, NULL, 0, "the job goes on when this command is lost", 3 },
+    { NULL, 0, NULL, 0, "How to attach:", 4 },
+    { "no-pty", KEY_NO_PTY, NULL, 0, "no terminal for the command, even from one", 4 },
+    { "keep-on-hangup", KEY_KEEP, NULL, 0, "the job goes on when this command is lost", 4 },
     { 0 },
 };
 

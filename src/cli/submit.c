@@ -17,13 +17,13 @@ struct submit_call {
 };
 
 static const struct argp_option own_options[] = {
-    { NULL, 0, NULL, 0, "How to submit:", 3 },
+    { NULL, 0, NULL, 0, "How to submit:", 4 },
     { "batch", KEY_BATCH, "FILE", 0,
       "a job of each line of this file (-: standard input), as in --time 2h -- ./train.sh 1; "
       "thousands a second",
-      3 },
-    { "wait", KEY_WAIT, NULL, 0, "wait until it has ended, and exit as it did", 3 },
-    { "quiet", KEY_QUIET, NULL, 0, "print only the job's number (as without a terminal)", 3 },
+      4 },
+    { "wait", KEY_WAIT, NULL, 0, "wait until it has ended, and exit as it did", 4 },
+    { "quiet", KEY_QUIET, NULL, 0, "print only the job's number (as without a terminal)", 4 },
     { 0 },
 };
 

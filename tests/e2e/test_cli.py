@@ -87,6 +87,7 @@ def test_every_verb_has_help(box, machine, verb):
     shown = box.divvy.run(verb, "--help").stdout
     assert shown.startswith(f"Usage: divvy {verb}")
     assert "--json" in shown
+    assert re.findall(r"^ \S[^\n]*:\n(?=\n| ?\S|\Z)", shown, re.M) == []  # a heading of nothing
     assert box.divvy.run("help", verb).stdout == shown
 
 
