@@ -35,16 +35,26 @@ def parent(pid):
 
 
 class Killer(threading.Thread):
-    """Kills one process of a World every now and then, or several at once, until told to rest."""
+    """
+    Kills one process of a World every now and then, or several at once, until told to rest.
+    Each time it waits a little longer, until something got through: on a slow machine too,
+    divvyd comes to live long enough to take a request.
+    """
 
     def __init__(self, world, dice, every):
         super().__init__(daemon=True)
         self.world, self.dice, self.every = world, dice, every
         self.rest = threading.Event()
-        self.count = 0
+        self.count = self.count_then = 0
+
+    def got_through(self):
+        self.count_then = self.count
+
+    def pause(self):
+        return self.dice.expovariate(1 / self.every) * 1.05 ** (self.count - self.count_then)
 
     def run(self):
-        while not self.rest.wait(self.dice.expovariate(1 / self.every)):
+        while not self.rest.wait(self.pause()):
             targets = self.dice.choices(KILLED, k=self.dice.choice((1, 1, 1, 2, 4)))
             pids = [pid for pid in self.world.divvy.processes()
                     if comm(pid) in targets and comm(parent(pid)) != "divvy-supervise"]
@@ -93,6 +103,7 @@ def one_round(seed):
         try:
             for i in range(dice.randint(4, 12)):
                 one_job(w, dice, f"job{i}")
+                killer.got_through()
                 time.sleep(dice.random() ** 3 * 0.5)
         except Exception as failure:
             raise harness.Failed(f"seed {seed}: {failure}") from failure

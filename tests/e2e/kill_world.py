@@ -77,6 +77,7 @@ class World:
         self.divvy.configure(config)
         self.jobs = {}
         self.deaths = 0          # of divvyd
+        self.refusal = ""        # of the last submission
         self.kills_supervisors = False  # from outside, too: then any job may be lost
         self.may_quarantine = self.cuts_may_fail = False
         self.store_went_back = False  # then it knows nothing of slices that were made since
@@ -136,7 +137,7 @@ class World:
         if code is None:
             return False
         if code != -signal.SIGKILL:
-            raise harness.Failed(f"divvyd ended with {code}; it said:\n{self.divvy.said()}")
+            raise harness.Failed(f"divvyd ended with {code}; it said:\n{self.divvy.said()[-4000:]}")
         self.deaths += 1
         self.launch()
         return True
@@ -158,7 +159,7 @@ class World:
                 return self.ask("GET", "/v1/status")
             except OSError:
                 return None
-        return harness.until(there, f"divvyd answers; it said:\n{self.divvy.said()}", every=0.01)
+        return harness.until(there, f"divvyd answers; it said:\n{self.divvy.said()[-4000:]}", every=0.01)
 
     def ask(self, method, path):
         """One request over the socket; OSError when divvyd is not there or dies over it."""
@@ -188,7 +189,8 @@ class World:
             if value is not None:
                 return value
             time.sleep(0.01)
-        raise harness.Failed(f"divvyd lives and takes no request; it said:\n{self.divvy.said()}")
+        raise harness.Failed(f"divvyd lives and takes no request ({self.refusal}); it said:\n"
+                             f"{self.divvy.said()[-4000:]}")
 
     # ---- jobs ----
 
@@ -223,6 +225,7 @@ class World:
             if done.returncode == 0:
                 job.acknowledged = True
                 return json.loads(done.stdout)["id"]
+            self.refusal = done.stderr.strip()
             if "not known yet" in done.stderr or "at the moment" in done.stderr:
                 return None  # a second ago the disk was full, or the cards were not looked at yet
             if not self.gone():
