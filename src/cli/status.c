@@ -5,7 +5,24 @@
 #include "cli/table.h"
 #include "cli/verb.h"
 
-static const char doc[] = "The daemon, the driver, the cards and the queue in a few lines.";
+static const char doc[] = "The daemon, the driver, the cards and the queue in a few lines.\v"
+                          "After divvyd has been started: divvy status --wait 10s";
+
+static const struct argp_option options[] = {
+    { "wait", 'w', "TIME", 0, "until divvyd answers, for so long at most (10s, 1m)", 1 },
+    { 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    int64_t *wait_us = state->input;
+    struct err e = ERR_INIT;
+    if (key != 'w')
+        return ARGP_ERR_UNKNOWN;
+    if (text_parse_duration(arg, "--wait", wait_us, &e) < 0)
+        verb_refuse("%s", e.text);
+    return 0;
+}
 
 static void row(struct table *t, const char *what, const char *words)
 {
@@ -144,16 +161,16 @@ int verb_status(struct session *s, int argc, char **argv)
     AUTO(table) struct table t = TABLE_INIT;
     AUTO(text) struct text out = TEXT_INIT;
     struct err e = ERR_INIT;
-    int status = STATUS_OK;
-    struct verb_words words = { .doc = doc };
-    verb_parse(s, &words, argc, argv, NULL);
-    AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);
-    if (!c)
-        return status;
+    struct verb_words words = { .options = options, .parser = parse, .doc = doc };
+    int64_t wait_us = 0;
+    verb_parse(s, &words, argc, argv, &wait_us);
+    AUTO_PTR(client_close) struct client *c = NULL;
+    if (client_open_by(s->root, clock_now().boot_us + wait_us, &c, &e) < 0)
+        return verb_fail(s, &e);
     if (client_daemon(c, &v, &e) < 0)
         return verb_fail(s, &e);
     if (s->json) {
-        status = verb_print_json(v.json);
+        int status = verb_print_json(v.json);
         daemon_view_done(&v);
         return status;
     }

@@ -48,6 +48,8 @@ struct job_list {
 
 /* `root` NULL or "": DIVVY_ROOT, else "/". Connects. -EHOSTDOWN, -EACCES. */
 int client_open(const char *root, struct client **ret, struct err *e);
+/* The same, tried again until then (boot time) while no daemon is there: one that just starts. */
+int client_open_by(const char *root, int64_t until_boot_us, struct client **ret, struct err *e);
 void client_close(struct client *c); /* NULL is fine */
 
 /* The root that client_open would take. Caller frees. */

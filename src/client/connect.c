@@ -5,12 +5,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 
 #include "base/file.h"
 #include "client/http.h"
 
 /* divvyd lets go of idle connections after 10 s; one that may be gone is not used to change things. */
 #define STALE_US (3 * CLOCK_SECOND)
+#define DIAL_AGAIN_NS 20000000
 
 struct client {
     char *root;
@@ -38,6 +40,15 @@ int client_open(const char *root, struct client **ret, struct err *e)
     }
     *ret = c;
     return 0;
+}
+
+int client_open_by(const char *root, int64_t until_boot_us, struct client **ret, struct err *e)
+{
+    const struct timespec pause = { .tv_nsec = DIAL_AGAIN_NS };
+    int r;
+    while ((r = client_open(root, ret, e)) == -EHOSTDOWN && clock_now().boot_us < until_boot_us)
+        (void)nanosleep(&pause, NULL); /* shorter is as good */
+    return r;
 }
 
 static void hang_up(struct client *c)

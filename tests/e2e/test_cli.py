@@ -1,4 +1,6 @@
 """The verbs of divvy as people and scripts use them."""
+import concurrent.futures
+import json
 import os
 import pathlib
 import pty
@@ -129,6 +131,15 @@ def test_exit_statuses(divvy):
     assert status(divvy, "profiles", "gpu9") == 4
     assert status(divvy, "wait", "4711") == 125
     assert status(divvy, "run", "--slice", "1g.5gb", "--", "true") == 125
+
+
+def test_status_waits_for_a_divvyd_that_starts(box, machine):
+    assert status(box.divvy, "status", "--wait", "1s") == 3
+    assert "--wait" in box.divvy.run("status", "--wait", "soon", check=False).stderr
+    with concurrent.futures.ThreadPoolExecutor() as meanwhile:
+        asked = meanwhile.submit(box.divvy.run, "status", "--json", "--wait", "30s")
+        box.divvy.launch()
+        assert json.loads(asked.result().stdout)["cards"] == 2
 
 
 @pytest.mark.root
