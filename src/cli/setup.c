@@ -178,6 +178,29 @@ static const char *state_word(const struct setup *s, enum setup_state state)
                                  : "made";
 }
 
+/* For a shell: as it is where that is one word, else in quotes. */
+static void add_shell(struct text *t, const char *word)
+{
+    if (!word[strspn(word,
+                     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+")]) {
+        text_add(t, word);
+        return;
+    }
+    text_add(t, "'");
+    for (; *word; word++)
+        text_addf(t, *word == '\'' ? "'\\''" : "%c", *word);
+    text_add(t, "'");
+}
+
+static void next_root(const char *root, char ***ret)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    text_add(&t, "export DIVVY_ROOT=");
+    add_shell(&t, root);
+    strv_add(ret, t.buf);
+    strv_add(ret, "divvyd &");
+}
+
 static void next_steps(const struct setup *s, char ***ret)
 {
     bool units = s->whole && access("/run/systemd/system", F_OK) == 0;
@@ -186,7 +209,7 @@ static void next_steps(const struct setup *s, char ***ret)
     else if (s->whole)
         strv_add(ret, "divvyd &");
     else
-        strv_add(ret, "divvyd --root DIR &     and DIVVY_ROOT=DIR for every divvy");
+        next_root(s->root, ret);
     strv_add(ret, "divvy gpus              the cards; all are in pool off: watched, not touched");
     strv_add(ret, "divvy pool gpu0 queue   hand a card to the queue");
     strv_add(ret, "divvy mode gpu0 slices  and say what it may become: whole, slices or auto");

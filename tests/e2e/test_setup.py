@@ -36,6 +36,16 @@ def test_setup_makes_everything_once(tmp_path):
     assert (tmp_path / "etc/divvy/divvy.yaml").read_text() == text + "# mine\n"
 
 
+def test_what_to_do_next_can_be_pasted(tmp_path):
+    root = tmp_path / "it's here"
+    root.mkdir()
+    said = set_up(root, "--dry-run").stdout.split("Next:\n")[1]
+    first = said.splitlines()[0].strip()
+    shell = harness.run("sh", "-c", f"{first}; echo $DIVVY_ROOT")
+    assert shell.stdout == f"{root}\n"
+    assert "DIR" not in said and said.splitlines()[1].strip() == "divvyd &"
+
+
 def test_dry_run_makes_nothing(tmp_path):
     assert states(tmp_path, "--dry-run")["/etc/divvy/divvy.yaml"] == "would make"
     assert list(tmp_path.iterdir()) == []
