@@ -40,10 +40,11 @@ struct replay_call {
 
 static const char doc[] =
     "What the queue would have done with jobs of the past, policy beside policy.\vTRACE is the "
-    "history of divvy (divvy history --csv, or --json), another CSV, what sacct -P prints, or four "
-    "columns of numbers: submit time, duration, cards, account. The cards are --node or --gpus. "
-    "--policy names a divvy.yaml, of which shares, limits, classes and times count; what follows "
-    "it changes it, and stands for the defaults where no --policy came before.\n\n"
+    "history of divvy (divvy history --csv, or --json), another CSV, what sacct -P prints, or "
+    "lines of submit time and duration in seconds, cards, and account. The cards are --node or "
+    "--gpus. --policy names a divvy.yaml, of which shares, limits, classes and times count; what "
+    "follows it changes it, each option once, and stands for the defaults where no --policy came "
+    "before (they are --policy /dev/null, too).\n\n"
     "  divvy history --csv --from 2026-10-01 >october.csv\n"
     "  divvy replay october.csv --node a100-80gb:8 --policy now.yaml --policy new.yaml\n"
     "  divvy replay october.csv --node a100-80gb:8 --policy now.yaml --half-life 7d\n"
@@ -83,11 +84,18 @@ static void add_variant(struct replay_call *c, const char *path)
 }
 
 /* The policy that options change now, and its name with what they change. */
-static struct replay_policy *changed(struct replay_call *c, const char *option, const char *arg)
+static struct replay_policy *changed(struct replay_call *c, int key, const char *option,
+                                     const char *arg)
 {
     if (!c->count)
         add_variant(c, NULL);
     struct variant *v = &c->variants[c->count - 1];
+    uint32_t bit = UINT32_C(1) << (key - KEY_GPUS);
+    if (v->changed & bit)
+        verb_refuse("--%s twice for one policy: --policy FILE between them makes two to compare "
+                    "(/dev/null: the defaults)",
+                    option);
+    v->changed |= bit;
     char *name = text_fmt("%s --%s%s%s", v->name, option, arg ? " " : "", arg ? arg : "");
     free(v->name);
     v->name = name;
@@ -116,7 +124,7 @@ static enum sched_inside take_inside(const char *arg)
 
 static void take_preempt(struct replay_call *c, const char *arg)
 {
-    struct replay_policy *p = changed(c, "preempt", arg);
+    struct replay_policy *p = changed(c, KEY_PREEMPT, "preempt", arg);
     auto_free char *words = text_dup(arg);
     char *save = NULL;
     for (char *w = strtok_r(words, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
@@ -195,28 +203,30 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         take_number(arg, BULK_CARDS_MAX, "--gpus", &c->gpus);
         return 0;
     case 'l':
+        if (c->layout)
+            verb_refuse("one --layout at a time, not '%s' as well", arg);
         c->layout = arg;
         return 0;
     case 'p':
         add_variant(c, arg);
         return 0;
     case KEY_HALF_LIFE:
-        changed(c, "half-life", arg)->sched.half_life_us = take_time(arg, "--half-life");
+        changed(c, key, "half-life", arg)->sched.half_life_us = take_time(arg, "--half-life");
         return 0;
     case KEY_DEFAULT_TIME:
-        changed(c, "default-time", arg)->default_time_us = take_time(arg, "--default-time");
+        changed(c, key, "default-time", arg)->default_time_us = take_time(arg, "--default-time");
         return 0;
     case KEY_INSIDE:
-        changed(c, "inside", arg)->inside = take_inside(arg);
+        changed(c, key, "inside", arg)->inside = take_inside(arg);
         return 0;
     case KEY_NO_SHARES: {
-        struct replay_policy *p = changed(c, "no-shares", NULL);
+        struct replay_policy *p = changed(c, key, "no-shares", NULL);
         p->pooled = true;
         p->sched.order.share = 0;
         return 0;
     }
     case KEY_STRICT:
-        changed(c, "strict", NULL)->sched.strict = true;
+        changed(c, key, "strict", NULL)->sched.strict = true;
         return 0;
     case KEY_PREEMPT:
         take_preempt(c, arg);

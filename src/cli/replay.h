@@ -18,6 +18,7 @@ struct variant {
     struct replay_policy policy; /* its branches borrow from `config` */
     struct policy_branches branches;
     struct replay_figures figures;
+    uint32_t changed; /* which options did: each once */
 };
 
 /* The scheduling part of a divvy.yaml; path NULL: the defaults. */

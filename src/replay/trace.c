@@ -102,10 +102,13 @@ bool trace_duration(const char *word, int64_t *ret_us)
 
 /* ---- forms ----------------------------------------------------------------- */
 
+/* Begins with a number, and with blanks between words: no line of names does. */
 static bool is_plain(const char *first)
 {
-    size_t n = strcspn(first, "\n");
-    return n && strspn(first, "0123456789. \t\r\n") >= n;
+    size_t number = strspn(first, "0123456789.");
+    size_t between = strcspn(first, ",|\n");
+    return number && (!first[number] || strchr(" \t\r\n", first[number])) &&
+           (!first[between] || first[between] == '\n');
 }
 
 static int read_form(const char *file, const char *text, size_t len, struct trace *t, struct err *e)
@@ -143,7 +146,8 @@ int trace_parse(const char *file, const char *text, size_t len, struct trace *re
     if (!t.count)
         return err_set(e, -EINVAL,
                        "%s: no job in it; a trace is JSON, CSV with names in its first "
-                       "line, what sacct -P prints, or four columns of numbers",
+                       "line, what sacct -P prints, or lines of submit time, duration, cards and "
+                       "account",
                        file);
     qsort(t.jobs, t.count, sizeof *t.jobs, by_submit);
     *ret = t;

@@ -23,8 +23,8 @@
  *            ElapsedRaw, Timelimit or TimelimitRaw, State, and the cards, CPUs and
  *            memory of AllocTRES or ReqTRES (gres/gpu=2, gres/mig:1g.10gb=1, cpu=8, mem=64G). Steps
  *            (41.batch) and jobs without a GPU are left out.
- *   plain    No names: submit time and duration in seconds, cards, and a
- *            number for the account, separated by spaces or tabs.
+ *   plain    No names in the first line: submit time and duration in seconds,
+ *            cards, and the account's name or number, separated by spaces or tabs.
  *
  * Jobs that never started, that ran for no time or that cannot be asked of
  * any server are left out and counted, not refused: a history is full of

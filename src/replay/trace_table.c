@@ -362,7 +362,7 @@ int trace_read_table(const char *file, char *text, char between, struct trace *t
     return r;
 }
 
-/* ---- numbers alone --------------------------------------------------------- */
+/* ---- without names --------------------------------------------------------- */
 
 static int read_numbers(const char *file, unsigned number, char *line, struct trace *t,
                         struct err *e)
@@ -378,8 +378,8 @@ static int read_numbers(const char *file, unsigned number, char *line, struct tr
     if (n != 4 || !trace_time(words[0], &job.submit_us) || !trace_duration(words[1], &job.run_us) ||
         text_parse_u64(words[2], 0, UINT32_MAX, "cards", &cards, NULL) < 0)
         return err_set(e, -EINVAL,
-                       "%s:%u: not four numbers: submit time and duration in seconds, cards, "
-                       "account",
+                       "%s:%u: not three numbers and an account: submit time and duration in "
+                       "seconds, cards, account",
                        file, number);
     job.request = (struct request){ .kind = REQUEST_CARDS, .count = (uint32_t)cards };
     job.account = trace_name(&t->accounts, words[3]);

@@ -82,6 +82,9 @@ def test_sacct_comes_through_standard_input():
     (("TRACE", "--gpus", "3", "--node", "a30"), "either --node or --gpus"),
     (("TRACE", "--node", "a30", "--preempt", "age"), "'age' is neither service nor shares"),
     (("TRACE", "--node", "a30", "--policy", "/nowhere.yaml"), "/nowhere.yaml"),
+    (("TRACE", "--node", "a30", "--half-life", "1d", "--half-life", "7d"),
+     "--half-life twice for one policy: --policy FILE between them makes two to compare"),
+    (("TRACE", "--node", "a30", "--layout", "a.yaml", "--layout", "b.yaml"), "not 'b.yaml' as well"),
 ])
 def test_what_cannot_be_is_refused(trace, words, says):
     done = replay(*(trace if word == "TRACE" else word for word in words))

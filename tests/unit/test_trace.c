@@ -35,6 +35,16 @@ static void four_numbers_are_a_plain_trace(void **state)
     assert_string_equal(t.accounts.words[t.jobs[1].account], "2");
 }
 
+static void a_plain_trace_may_call_accounts_by_name(void **state)
+{
+    (void)state;
+    AUTO(trace) struct trace t = TRACE_INIT;
+    read_trace("0 3600 1 nlp\n5 60 2 vision\n9 60 1 nlp\n", &t);
+    assert_int_equal(t.count, 3);
+    assert_string_equal(t.accounts.words[t.jobs[1].account], "vision");
+    assert_int_equal(t.jobs[0].account, t.jobs[2].account);
+}
+
 static void csv_has_names_in_any_order(void **state)
 {
     (void)state;
@@ -164,7 +174,11 @@ static void what_cannot_be_read_is_refused_with_its_line(void **state)
 {
     (void)state;
     refused("1 2 3\n",
-            "t:1: not four numbers: submit time and duration in seconds, cards, account");
+            "t:1: not three numbers and an account: submit time and duration in seconds, cards, "
+            "account");
+    refused("0 60 1 nlp\n0 60 nlp 1\n",
+            "t:2: not three numbers and an account: submit time and duration in seconds, cards, "
+            "account");
     refused("a,b\n1,2\n", "t:1: no column 'submitted' (or submit, submit_time)");
     refused("submitted,started\n1,2\n", "t:1: neither a column 'run' nor 'started' and 'ended'");
     refused("submitted,run\n1,2\n\nsoon,3\n", "t:4: submitted 'soon' is no time");
@@ -173,7 +187,7 @@ static void what_cannot_be_read_is_refused_with_its_line(void **state)
             "t: none of its 1 jobs ran on a card; nothing to replay");
     refused("{\"jobs\": [{\"id\": 1}]}\n", "t: job 1 of the list: job: field 'state' is missing");
     refused("", "t: no job in it; a trace is JSON, CSV with names in its first line, what sacct -P "
-                "prints, or four columns of numbers");
+                "prints, or lines of submit time, duration, cards and account");
 }
 
 static void guessed_limits_lie_above_what_ran(void **state)
@@ -196,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(four_numbers_are_a_plain_trace),
+        cmocka_unit_test(a_plain_trace_may_call_accounts_by_name),
         cmocka_unit_test(csv_has_names_in_any_order),
         cmocka_unit_test(csv_tells_who_was_attached),
         cmocka_unit_test(csv_says_what_is_needed_of_the_machine),
