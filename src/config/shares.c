@@ -397,6 +397,27 @@ static bool class_known(const struct divvyd_config *c, const char *name)
     return strcmp(name, QOS_DEFAULT) == 0 || divvyd_config_qos(c, name);
 }
 
+/* Does it push out that one, or one that does, and so on? */
+static bool reaches(const struct divvyd_config *c, const struct qos *from, const struct qos *to)
+{
+    const struct qos *reached[QOS_MAX + 1] = { from };
+    size_t count = 1;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < c->qos_count; k++) {
+            const struct qos *q = &c->qos[k];
+            size_t known = 0;
+            if (!qos_may_preempt(reached[i], q))
+                continue;
+            if (q == to)
+                return true;
+            while (known < count && reached[known] != q)
+                known++;
+            if (known == count && count <= QOS_MAX)
+                reached[count++] = q;
+        }
+    return false;
+}
+
 static int check_words(const struct yaml_node *root, const struct divvyd_config *c,
                        const struct qos *q, struct err *e)
 {
@@ -406,6 +427,13 @@ static int check_words(const struct yaml_node *root, const struct divvyd_config 
             return yaml_node_fail(at, e, "preempts: there is no class '%.64s' in qos", *w);
         if (strcmp(*w, q->name) == 0)
             return yaml_node_fail(at, e, "preempts: %s cannot push out its own jobs", q->name);
+        const struct qos *other = divvyd_config_qos(c, *w);
+        if (other && qos_may_preempt(q, other) && reaches(c, other, q))
+            return yaml_node_fail(
+                at, e,
+                "preempts: %s pushes out %s, which in turn pushes out %s, so "
+                "neither would ever end; take one of them out of the other's list",
+                q->name, other->name, q->name);
     }
     for (char **w = q->accounts; w && *w; w++)
         if (!divvyd_config_account(c, *w))

@@ -35,6 +35,34 @@ void class_free(struct class *c)
     free(c);
 }
 
+static uint32_t height_of(const struct sched *s, const struct class *c)
+{
+    uint32_t height = 0;
+    for (size_t i = 0; i < s->class_count; i++) {
+        const struct class *below = s->classes[i];
+        bool goes = c->preempts >> i & 1 && below->preempt != PREEMPT_NEVER;
+        if (goes && below->height >= height)
+            height = below->height + 1;
+    }
+    return height;
+}
+
+/* As often as the longest chain may need; where classes go in a circle, it ends all the same. */
+static void find_heights(struct sched *s)
+{
+    bool changed = true;
+    for (size_t i = 0; i < s->class_count; i++)
+        s->classes[i]->height = 0;
+    for (size_t round = 0; changed && round < s->class_count; round++) {
+        changed = false;
+        for (size_t i = 0; i < s->class_count; i++) {
+            uint32_t height = height_of(s, s->classes[i]);
+            changed = changed || height != s->classes[i]->height;
+            s->classes[i]->height = height;
+        }
+    }
+}
+
 void sched_set_qos(struct sched *s, const struct qos *q)
 {
     struct class *c = class_get(s, q->name);
@@ -49,5 +77,6 @@ void sched_set_qos(struct sched *s, const struct qos *q)
         uint32_t other = class_get(s, *w)->index;
         c->preempts |= other < QOS_MAX ? UINT64_C(1) << other : 0;
     }
+    find_heights(s);
     fence_set(&c->fence, &q->limits, &q->user_limits);
 }

@@ -11,7 +11,8 @@
  * one leaf that goes by attained service, and it had more; or its leaf has so
  * much that it keeps no less of its due, without it, than the other's leaf
  * then has. The last cannot go round: each time the larger share shrinks, and
- * the smaller does not overtake it.
+ * the smaller does not overtake it. Nor can all three together: only a class
+ * pushes out one that stands below it (same_tier).
  */
 
 void sched_preemption_done(struct sched_preemption *p)
@@ -131,6 +132,15 @@ static bool stays(const struct entry *v)
     return v->shape->class->set && v->shape->class->preempt == PREEMPT_NEVER;
 }
 
+/*
+ * A class stands above those that it pushes out. If shares could take back what a class has taken,
+ * jobs would go for each other in a circle.
+ */
+static bool same_tier(const struct class *a, const struct class *b)
+{
+    return a->priority == b->priority && a->height == b->height;
+}
+
 static bool may_go(const struct sched *s, const struct entry *e, double need_ppm,
                    const struct entry *v)
 {
@@ -138,7 +148,7 @@ static bool may_go(const struct sched *s, const struct entry *e, double need_ppm
         return false;
     if (class_says(e, v))
         return true;
-    if (e->shape->class->priority != v->shape->class->priority || stays(v))
+    if (!same_tier(e->shape->class, v->shape->class) || stays(v))
         return false;
     if (v->shape->leaf == e->shape->leaf)
         return s->policy.preempt_las && by_service(e) &&

@@ -134,6 +134,7 @@ struct class
     bool set; /* somebody said what it is */
     double charge;
     uint64_t preempts;   /* bits: indices of classes whose running jobs it may push out */
+    uint32_t height;     /* above the highest of those whose jobs go for its own; 0: none do */
     int preempt, signal; /* how its own jobs go: enum qos_preempt */
     int64_t grace_us;
     uint64_t held_ppm; /* after take_stock (preempt.c) */

@@ -330,8 +330,10 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
  * Who may go. A job goes for another because its class says so (qos.h), because
  * it had more service (preempt_las), or because its account has the larger share
  * and keeps, without all who go of it, no less of its due than the other then has
- * (preempt_shares): so nobody is stopped in a circle. Jobs of a class that was
- * set and is never pushed out stay in any case.
+ * (preempt_shares): so nobody is stopped in a circle. The last two hold among
+ * classes of one priority that stand as high, where a class stands above those
+ * that it pushes out. Jobs of a class that was set and is never pushed out stay
+ * in any case.
  *
  * Who goes. The fewest jobs with whom gone the whole request fits: on cards
  * that no window closes within its limit, and within all limits, counting what

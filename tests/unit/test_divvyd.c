@@ -261,6 +261,15 @@ static void shares_that_cannot_be_are_refused(void **state)
             "divvy.yaml:1:19: slices: 'big' is no profile, like 1g.10gb");
     refused("qos:\n  a: {preempts: [b]}\n",
             "divvy.yaml:2:17: preempts: there is no class 'b' in qos");
+    refused(
+        "qos:\n  a: {preempts: [b], preempt: requeue}\n  b: {preempts: [a], preempt: cancel}\n",
+        "divvy.yaml:2:17: preempts: a pushes out b, which in turn pushes out a, so neither would "
+        "ever end; take one of them out of the other's list");
+    refused(
+        "qos:\n  a: {preempts: [b], preempt: requeue}\n  b: {preempts: [c], preempt: requeue}\n"
+        "  c: {preempts: [a], preempt: requeue}\n",
+        "divvy.yaml:2:17: preempts: a pushes out b, which in turn pushes out a, so neither would "
+        "ever end; take one of them out of the other's list");
     refused("qos:\n  a: {preempt: kill}\n",
             "divvy.yaml:2:16: preempt: 'kill' is no way to push a job out; never, requeue, cancel "
             "and signal:NAME are");

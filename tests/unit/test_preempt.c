@@ -245,6 +245,48 @@ static void a_larger_share_goes_for_a_smaller_and_never_back(void **state)
     world_done(&w);
 }
 
+/* Of no priority: what "high" takes from "low", the shares would give back. */
+static void set_equal_classes(struct world *w)
+{
+    struct qos high, low;
+    char *pushes[] = { text_dup("low"), NULL };
+    qos_init(&high, "high");
+    qos_init(&low, "low");
+    high.preempt = low.preempt = PREEMPT_REQUEUE;
+    high.preempts = pushes;
+    sched_set_qos(w->queue, &high);
+    sched_set_qos(w->queue, &low);
+    high.preempts = NULL;
+    free(pushes[0]);
+    qos_done(&high);
+    qos_done(&low);
+}
+
+static void shares_take_back_nothing_that_a_class_took(void **state)
+{
+    (void)state;
+    struct sched_policy p = SCHED_POLICY_DEFAULT;
+    struct sched_preemption pre;
+    struct world w;
+    p.preempt_shares = true;
+    world_init(&w, 2, SCHED_FIFO, &p);
+    set_equal_classes(&w);
+    submit(&w, 1, "a", "high", ask_cards(1));
+    submit(&w, 2, "b", "low", ask_cards(1));
+    assert_int_equal(cycle(&w), 2);
+    submit(&w, 3, "a", "high", ask_cards(1));
+    assert_true(preempt(&w, &pre));
+    assert_int_equal(pre.job_id, 3);
+    assert_int_equal(pre.victims[0], 2);
+    sched_preemption_done(&pre);
+    stop(&w, 2);
+    assert_int_equal(cycle(&w), 1);
+    assert_false(preempt(&w, &pre)); /* 2 would go for 3 by the shares, and 3 for 2 by its class */
+    submit(&w, 4, "b", NULL, ask_cards(1));
+    assert_false(preempt(&w, &pre)); /* nor in a longer circle, by way of a third class */
+    world_done(&w);
+}
+
 /* "b" may run two jobs at a time. */
 static void limit_b(struct world *w)
 {
@@ -289,6 +331,7 @@ int main(void)
         cmocka_unit_test(on_a_real_board_the_slice_in_the_way_goes),
         cmocka_unit_test(who_had_more_service_goes_for_who_had_less),
         cmocka_unit_test(a_larger_share_goes_for_a_smaller_and_never_back),
+        cmocka_unit_test(shares_take_back_nothing_that_a_class_took),
         cmocka_unit_test(a_limit_that_nobody_frees_lets_nobody_be_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
