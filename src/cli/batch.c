@@ -15,8 +15,10 @@ struct batch {
     const struct submission *all; /* options of the command line: for every job */
     const char *name;             /* of the file, in messages */
     const char *text, *end;
-    unsigned line; /* of the next line, from 1 */
-    bool told;     /* what is left out of everybody's environment */
+    unsigned line;                  /* of the next line, from 1 */
+    unsigned queued_line;           /* up to here all are queued; 0: none is */
+    unsigned open_line, open_until; /* of these nobody knows; 0: there are none */
+    bool told;                      /* what is left out of everybody's environment */
 };
 
 /* What stands in a line: options, and behind "--" a command; or a command alone. */
@@ -108,14 +110,25 @@ static void empty(struct load *l)
     l->count = 0;
 }
 
-static int send_load(const struct batch *b, struct client *c, struct load *l, json_t *ids,
-                     struct err *e)
+/* The answer was lost, not the request: it may have been done. */
+static bool is_open(const struct load *l, size_t refused, int r)
+{
+    return refused == l->count && (r == -EREMOTEIO || r == -EINTR);
+}
+
+static int send_load(struct batch *b, struct client *c, struct load *l, json_t *ids, struct err *e)
 {
     size_t taken = 0;
     size_t refused = 0;
     int r = client_submit_many(c, l->specs, l->count, l->ids, &taken, &refused, e);
     for (size_t i = 0; i < taken; i++)
         (void)json_array_append_new(ids, json_integer((json_int_t)l->ids[i])); /* or no memory */
+    if (taken)
+        b->queued_line = l->lines[taken - 1];
+    if (r < 0 && is_open(l, refused, r)) {
+        b->open_line = l->lines[0];
+        b->open_until = l->lines[l->count - 1];
+    }
     if (r < 0 && refused < l->count)
         r = err_wrap(e, r, "%s:%u", b->name, l->lines[refused]);
     empty(l);
@@ -153,6 +166,26 @@ static int print_ids(const struct session *s, json_t *ids)
     return verb_print(&t);
 }
 
+/* Which lines are in, where not all of them are. */
+static void tell_rest(const struct batch *b, size_t queued, size_t jobs)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    if (queued)
+        text_addf(&t, "%zu job%s of %s %s queued, up to line %u", queued, queued == 1 ? "" : "s",
+                  b->name, queued == 1 ? "is" : "are", b->queued_line);
+    if (b->open_line)
+        text_addf(
+            &t,
+            "%s of the jobs of lines %u to %u%s%s all are queued or none is, and which is not "
+            "known; what follows them is not queued",
+            queued ? ";" : "", b->open_line, b->open_until, queued ? "" : " of ",
+            queued ? "" : b->name);
+    else if (queued)
+        text_addf(&t, ", and %zu %s not", jobs - queued, jobs - queued == 1 ? "is" : "are");
+    if (t.len)
+        verb_note("%s:", t.buf);
+}
+
 static int send_file(const struct session *s, struct batch *b)
 {
     struct err e = ERR_INIT;
@@ -173,9 +206,7 @@ static int send_file(const struct session *s, struct batch *b)
     int printed = print_ids(s, ids);
     if (r == 0)
         return printed;
-    if (json_array_size(ids))
-        verb_note("%zu jobs of %s are queued, and %zu are not:", json_array_size(ids), b->name,
-                  jobs - json_array_size(ids));
+    tell_rest(b, json_array_size(ids), jobs);
     return verb_fail(s, &e);
 }
 
@@ -204,6 +235,8 @@ int batch_submit(const struct session *s, const char *file, const struct submiss
         return verb_usage(s, "cannot read %.200s: %s", b.name, strerror(-r));
     b.text = text;
     b.end = text + len;
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        b.text += 3; /* the mark that editors of Windows begin a file with */
     if (!s->caller_name && names_caller(&b))
         return s->hand_over(s);
     return send_file(s, &b);

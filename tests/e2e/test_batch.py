@@ -1,5 +1,8 @@
 """divvy submit --batch: a job of every line of a file."""
 import json
+import os
+import socket
+import threading
 
 import harness
 
@@ -75,5 +78,53 @@ def test_a_limit_that_is_used_up_ends_it_and_says_where(box):
     box.divvy.start()
     done = box.divvy.run("submit", "--hold", "--account", "lab", "--batch", lines(box, *["true"] * 8), check=False)
     assert done.returncode == 1 and len(done.stdout.split()) == 5
-    assert "5 jobs of" in done.stderr and "jobs:6:" in done.stderr, done.stderr
+    assert "5 jobs of" in done.stderr and "are queued, up to line 5, and 3 are not:" in done.stderr
+    assert "jobs:6:" in done.stderr, done.stderr
     assert box.divvy.json("status")["jobs"]["pending"] == 5
+
+
+def answers_once(path):
+    """In place of divvyd: takes one request as it should, and is gone while it has the second."""
+    listener = socket.socket(socket.AF_UNIX)
+    path.parent.mkdir(parents=True)
+    listener.bind(str(path))
+    listener.listen()
+
+    def serve():
+        connection, _ = listener.accept()
+        for ids in range(1, 257), None:
+            request = b""
+            while b"\r\n\r\n" not in request or len(request) < request.index(b"\r\n\r\n") + 4 + int(
+                    request.split(b"Content-Length: ")[1].split(b"\r\n")[0]):
+                request += connection.recv(1 << 16)
+            if ids:
+                body = json.dumps({"ids": list(ids), "notes": [None] * 256, "refused": None}).encode()
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                                   b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        connection.close()
+        listener.close()
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return thread
+
+
+def test_what_is_known_of_each_line_is_told_when_the_daemon_dies(box):
+    path = lines(box, "# first", *["true"] * 600)
+    server = answers_once(box.divvy.root / "run/divvy/divvyd.sock")
+    done = box.divvy.run("submit", "--batch", path, env={**os.environ, "DIVVY_ROOT": str(box.divvy.root)}, check=False)
+    server.join()
+    assert done.returncode == 1 and len(done.stdout.split()) == 256
+    assert "256 jobs of" in done.stderr and "are queued, up to line 257; of the jobs of lines 258 to 513" in done.stderr
+    assert "all are queued or none is, and which is not known; what follows them is not queued:" in done.stderr
+    assert "closed the connection without an answer; look with 'divvy queue'" in done.stderr
+
+
+def test_a_file_of_another_system_is_read_as_well(box):
+    box.machine.up("a100-80gb:1")
+    box.divvy.start()
+    path = box.folder / "jobs"
+    path.write_bytes(b"\xef\xbb\xbf--name one -- true a\r\n\r\n# two\r\ntrue b")
+    box.divvy.run("submit", "--hold", "--batch", path)
+    shown = [box.divvy.json("show", job) for job in (1, 2)]
+    assert [job["argv"] for job in shown] == [["true", "a"], ["true", "b"]]
+    assert shown[0]["name"] == "one"
