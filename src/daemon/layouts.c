@@ -132,6 +132,15 @@ void layouts_plan_card(struct daemon *d, struct inventory_card *c, const struct 
         check_holders(c, ret);
 }
 
+/* With nothing of it nothing is written, and what was only noted may wait for its commit. */
+static bool anything_open(const struct daemon *d)
+{
+    bool open = orders_open(d->layouts) || d->layouts->waiting_count > 0;
+    for (size_t i = 0; i < d->card_count && !open; i++)
+        open = d->cards[i]->seek;
+    return open;
+}
+
 void layouts_turn(struct daemon *d)
 {
     struct layouts *l = d->layouts;
@@ -139,7 +148,7 @@ void layouts_turn(struct daemon *d)
     if (maintenance_away(d) || maintenance_unchecked(d) || !d->snapshot_came || d->recover_cuts ||
         l->cut.open || (!l->look && !d->inventory_stale))
         return;
-    if (!turn_write(d))
+    if (anything_open(d) && !turn_write(d))
         return;
     if (d->inventory_stale)
         cards_rebuild(d);
