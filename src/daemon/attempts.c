@@ -402,11 +402,16 @@ static bool clear_orphans(struct job *j, int dir)
     return left <= 0 && !coming;
 }
 
+/* It had started, and not in this boot; or it may have, which is not on disk for sure. */
+static bool went_with_the_machine(const struct attempt *a)
+{
+    return a->started_wall_us ? !a->started_boot_us : !a->placed_boot_us;
+}
+
 static void take_vanished(struct job *j, int dir, const char *why)
 {
     struct now now = clock_now();
-    /* It had started, and not in this boot. */
-    bool went_down = j->attempt->started_wall_us && !j->attempt->started_boot_us;
+    bool went_down = went_with_the_machine(j->attempt);
     struct job_exit x = { .kind = went_down ? EXIT_INTERRUPTED : EXIT_LOST,
                           .ended_boot_us = now.boot_us,
                           .ended_wall_us = now.wall_us };
@@ -484,20 +489,25 @@ static void take_unstarted(struct job *j, int dir)
 
 static void relaunch(struct job *j)
 {
-    if (j->state != JOB_STARTING || !j->daemon->snapshot_came)
+    if (!j->daemon->snapshot_came)
         return; /* the cards have to be known before a task can be bound to them */
     j->attempt->launch = true;
     turn_todo(j->daemon, j);
 }
 
-static void look_missing(struct job *j)
+/*
+ * No supervisor took it up. With an attached job that is certain only in the
+ * boot that it was placed in: what its `started` said need not be on disk.
+ */
+static void look_new(struct job *j, int dir)
 {
-    if (j->state == JOB_STARTING)
+    bool lost = j->attached && !j->attempt->placed_boot_us;
+    if (j->state == JOB_STARTING && !lost)
         relaunch(j);
     else if (j->state == JOB_ENDING && !j->attempt->started_wall_us)
-        take_unstarted(j, -1);
+        take_unstarted(j, dir);
     else
-        take_vanished(j, -1, "its folder is gone");
+        take_vanished(j, dir, "its folder is gone");
 }
 
 void attempt_look(struct job *j)
@@ -514,15 +524,13 @@ void attempt_look(struct job *j)
     }
     int r = jobdir_open(j->daemon->paths.jobs, j->id, a->number, &dir, &e);
     if (r == -ENOENT) {
-        look_missing(j);
+        look_new(j, -1);
         return;
     }
     r = r < 0 ? r : jobdir_state(dir, &e);
     switch (r) {
     case JOBDIR_NEW:
-        relaunch(j);
-        if (j->state == JOB_ENDING)
-            take_unstarted(j, dir);
+        look_new(j, dir);
         break;
     case JOBDIR_STARTING:
         break;

@@ -275,15 +275,16 @@ enum jobdir_stop jobdir_read_stop(int dir, struct jobdir_notice *ret)
     return JOBDIR_STOP_CANCEL;
 }
 
-int jobdir_write_started(int dir, const struct jobdir_started *s, struct err *e)
+int jobdir_write_started(int dir, const struct jobdir_started *s, bool durable, struct err *e)
 {
-    return publish_synced(dir, "started", jobdir_started_to_json(s), true, e);
+    json_t *j = jobdir_started_to_json(s);
+    return durable ? publish_synced(dir, "started", j, true, e)
+                   : publish(dir, "started", j, NULL, e);
 }
 
-int jobdir_write_exit(int dir, const struct jobdir_exit *x, struct err *e)
+int jobdir_write_exit(int dir, const struct jobdir_exit *x, bool first, struct err *e)
 {
-    /* `started` brought the folder's entry to the disk. */
-    return publish_synced(dir, "exit", jobdir_exit_to_json(x), !has(dir, "started"), e);
+    return publish_synced(dir, "exit", jobdir_exit_to_json(x), first, e);
 }
 
 int jobdir_stop(int dir, enum jobdir_stop reason, const struct jobdir_notice *n, struct err *e)

@@ -6,7 +6,8 @@
  *
  *     spec.json  what to run, by divvyd, before it starts the supervisor;
  *                locked while a supervisor lives: the kernel lets go of it
- *     started    by the supervisor, durable before the first exec
+ *     started    by the supervisor before the first exec, durable unless the
+ *                job is attached: its client does not outlive the machine
  *     stop       by divvyd: end it, and why. The supervisor watches for it
  *     exit       by the supervisor, when nothing of the attempt runs any more
  *
@@ -225,13 +226,15 @@ int jobdir_read_exit(int dir, struct jobdir_exit *ret, struct err *e);
 enum jobdir_stop jobdir_read_stop(int dir, struct jobdir_notice *ret);
 
 /*
- * Writers. `started` and `exit` are on disk when they return, with the folder
- * and its entry in `jobs`: written, renamed, then synced, so that the whole of
- * it is one commit of the file system's journal. jobdir_stop is not synced:
- * the store knows that a stop was asked and asks again. `n` may be NULL: none.
+ * Writers. A `durable` `started`, and `exit`, are on disk when they return, with
+ * the folder and, for the `first` of them, its entry in `jobs`: written, renamed,
+ * then synced, so that the whole of it is one commit of the file system's journal.
+ * Without `durable` whoever dies finds it all the same, but a power cut may take
+ * it. jobdir_stop is not synced: the store knows that a stop was asked and asks
+ * again. `n` may be NULL: none.
  */
-int jobdir_write_started(int dir, const struct jobdir_started *s, struct err *e);
-int jobdir_write_exit(int dir, const struct jobdir_exit *x, struct err *e);
+int jobdir_write_started(int dir, const struct jobdir_started *s, bool durable, struct err *e);
+int jobdir_write_exit(int dir, const struct jobdir_exit *x, bool first, struct err *e);
 int jobdir_stop(int dir, enum jobdir_stop reason, const struct jobdir_notice *n, struct err *e);
 const char *jobdir_stop_word(enum jobdir_stop reason);
 

@@ -462,7 +462,8 @@ static int begin(struct attempt *a, struct err *e)
     if (r < 0)
         return r;
     KILLPOINT(SUPERVISE_HELD);
-    r = jobdir_write_started(a->dir, &a->started, e);
+    /* Without its client nothing is let go, and that does not outlive the machine. */
+    r = jobdir_write_started(a->dir, &a->started, !s->job.attached, e);
     KILLPOINT(SUPERVISE_STARTED);
     if (r == 0 && !s->job.attached)
         attempt_release(a);
@@ -499,8 +500,9 @@ static void fill_exit(struct attempt *a, struct jobdir_exit *x)
 /* A disk that is full now need not stay so, and this file is all that tells how it ended. */
 static int write_exit(struct attempt *a, const struct jobdir_exit *x, bool ran, struct err *e)
 {
+    bool first = !ran || a->spec->job.attached; /* else `started` is on it */
     for (bool told = false;; told = true) {
-        int r = jobdir_write_exit(a->dir, x, e);
+        int r = jobdir_write_exit(a->dir, x, first, e);
         if (r == 0 || !ran || r == -ENOENT)
             return r;
         if (!told)

@@ -79,7 +79,7 @@ static int end_unstarted(int dir, enum jobdir_stop why, struct err *e)
     if (why == JOBDIR_STOP_PREEMPT)
         (void)snprintf(x.text, sizeof x.text, "preempted");
     struct jobdir_exit whole = { .job = x };
-    return jobdir_write_exit(dir, &whole, e);
+    return jobdir_write_exit(dir, &whole, true, e);
 }
 
 static int end_unreadable(int dir, const struct err *why, struct err *e)
@@ -90,7 +90,7 @@ static int end_unreadable(int dir, const struct err *why, struct err *e)
                           .ended_wall_us = now.wall_us };
     (void)snprintf(x.text, sizeof x.text, "%.*s", (int)sizeof x.text - 1, why->text);
     struct jobdir_exit whole = { .job = x };
-    return jobdir_write_exit(dir, &whole, e);
+    return jobdir_write_exit(dir, &whole, true, e);
 }
 
 static int supervise(int dir, struct err *e)

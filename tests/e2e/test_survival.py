@@ -225,6 +225,36 @@ def test_a_reboot_in_the_middle_of_a_start(point):
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("lost", ["started", "spec.json", "all"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_power_cut_that_takes_what_an_attached_job_has_started(lost, known):
+    """`started` of a divvy run is not brought to the disk; what it ran is not run again all the same."""
+    with World() as w:
+        boots = Boots(w)
+        w.start()
+        w.kills_supervisors = True
+        if not known:
+            w.arm("STARTED_READ")
+        job = w.attach("attached", "--slice", "1g.10gb", body="sleep 600", states=["lost"])
+        harness.until((w.out / "attached.lines").exists, "it runs")
+        harness.until(lambda: "STARTED_READ" in w.killed() if not known else
+                      w.rows("SELECT 1 FROM jobs WHERE state = 'running'"), "divvyd has seen that, or died of it")
+        job.id = w.rows("SELECT id FROM jobs")[0]["id"]
+        boots.boot()
+        folder = w.divvy.root / f"var/lib/divvy/jobs/{job.id}.1"
+        (folder / "started").unlink()
+        if lost == "spec.json":
+            (folder / "spec.json").write_bytes(b"")
+        elif lost == "all":
+            shutil.rmtree(folder)
+        w.answering()
+        w.settle()
+        exit_ = w.divvy.show(job.id)["exit"]
+        assert (exit_["kind"], exit_["text"]) == ("interrupted", "the machine went down under it")
+        assert w.stop() == []
+
+
+@pytest.mark.root
 @pytest.mark.parametrize("step", range(1, 7))
 def test_a_reboot_in_the_middle_of_a_cut(step):
     """MIG stays on, and what was to be cut away is gone by itself: no card is put aside for that."""

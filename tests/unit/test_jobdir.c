@@ -167,12 +167,12 @@ static void state_follows_the_files_and_the_lock(void **state)
     struct jobdir_started s;
     struct jobdir_started_task task;
     fill_started(&s, &task);
-    assert_int_equal(jobdir_write_started(dir, &s, &e), 0);
+    assert_int_equal(jobdir_write_started(dir, &s, true, &e), 0);
     assert_int_equal(jobdir_state(dir, &e), JOBDIR_STARTED_ALIVE);
     close(take_fd(lock));
     assert_int_equal(jobdir_state(dir, &e), JOBDIR_STARTED_DEAD);
     struct jobdir_exit x = { .job = { .kind = EXIT_SIGNAL, .value = 9 } };
-    assert_int_equal(jobdir_write_exit(dir, &x, &e), 0);
+    assert_int_equal(jobdir_write_exit(dir, &x, false, &e), 0);
     assert_int_equal(jobdir_state(dir, &e), JOBDIR_ENDED);
 }
 
@@ -210,7 +210,7 @@ static void started_and_exit_come_back(void **state)
     struct jobdir_started s;
     struct jobdir_started_task task;
     fill_started(&s, &task);
-    assert_int_equal(jobdir_write_started(dir, &s, &e), 0);
+    assert_int_equal(jobdir_write_started(dir, &s, true, &e), 0);
     AUTO(jobdir_started) struct jobdir_started got = JOBDIR_STARTED_INIT;
     assert_int_equal(jobdir_read_started(dir, &got, &e), 0);
     assert_string_equal(got.boot_id, s.boot_id);
@@ -223,7 +223,7 @@ static void started_and_exit_come_back(void **state)
     struct job_exit each[2] = { { .kind = EXIT_CODE, .value = 0 },
                                 { .kind = EXIT_OOM, .task = 1 } };
     struct jobdir_exit x = { .job = each[1], .tasks = each, .task_count = 2 };
-    assert_int_equal(jobdir_write_exit(dir, &x, &e), 0);
+    assert_int_equal(jobdir_write_exit(dir, &x, false, &e), 0);
     AUTO(jobdir_exit) struct jobdir_exit end = { .tasks = NULL };
     assert_int_equal(jobdir_read_exit(dir, &end, &e), 0);
     assert_int_equal(end.job.kind, EXIT_OOM);
