@@ -62,6 +62,9 @@ static const char *waits_for(struct daemon *d, const struct job *j, struct job_v
     if (j->reason && j->reason[0] && !d->snapshot_came)
         return j->reason;
     sched_explain(d->sched, &d->inventory, j->id, now, &x);
+    auto_free char *late = waits_too_late(j, &x, now);
+    if (late)
+        return answers_keep(d, 0, late);
     int64_t at = x.expected_boot_us ? x.expected_boot_us : 0;
     if (at && at != INT64_MAX)
         v->expected_start_wall_us = now.wall_us + (at > now.boot_us ? at - now.boot_us : 0);

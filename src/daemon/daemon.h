@@ -53,6 +53,7 @@
  *     actions.c   what is asked of jobs that are there
  *     answers.c   what the API is told
  *     why.c       why a job waits, term by term
+ *     why_line.c  and who goes before it
  *     why_cards.c and who has the cards meanwhile
  *
  * All of it runs in one thread. Nothing here blocks but the commit.
@@ -472,6 +473,8 @@ void waits_clock(struct daemon *d);
 int64_t waits_limit(const struct job *j, int64_t limit_us, int64_t now_wall_us);
 /* "16:40", with the day where that is another one. */
 void waits_add_moment(struct text *t, int64_t wall_us, int64_t now_wall_us);
+/* In words, when the start that is kept for it is too late for its deadline; NULL: it is not. */
+char *waits_too_late(const struct job *j, const struct sched_explanation *x, struct now now);
 /* Why it is not in line; NULL: it is. The caller frees. */
 char *waits_words(const struct job *j);
 /* Can this be waited for at all? */
@@ -643,6 +646,12 @@ int submit_enter(struct daemon *d, const struct job_submit *by, const struct job
 /* ---- why.c ---- */
 /* Of a job that waits; fills `v`, which has its id. */
 void why_pending(struct daemon *d, const struct job *j, struct why_view *v);
+
+/* ---- why_line.c ---- */
+
+/* Who goes before it, and for whom what it could have is kept; `x` as sched_explain has just told. */
+void why_line(const struct daemon *d, const struct job *j, const struct sched_explanation *x,
+              struct now now, struct why_view *v);
 
 /* ---- why_cards.c ---- */
 /* A term for each card: who has it, until when, since when, as which process. */

@@ -75,6 +75,22 @@ static int64_t last_start(const struct job *j)
     return j->deadline_wall_us ? j->deadline_wall_us - j->limit_us : INT64_MAX;
 }
 
+char *waits_too_late(const struct job *j, const struct sched_explanation *x, struct now now)
+{
+    AUTO(text) struct text t = TEXT_INIT;
+    int64_t start = now.wall_us + (x->expected_boot_us - now.boot_us);
+    if (!x->expected_boot_us || x->expected_boot_us == INT64_MAX || start <= last_start(j))
+        return NULL;
+    text_add(&t, "waits for an earlier place than the next one, about ");
+    waits_add_moment(&t, start, now.wall_us);
+    text_add(&t, ": for its deadline ");
+    waits_add_moment(&t, j->deadline_wall_us, now.wall_us);
+    text_add(&t, " it must start by ");
+    waits_add_moment(&t, last_start(j), now.wall_us);
+    text_add(&t, ", or is cancelled then");
+    return text_take(&t);
+}
+
 /* The next time at which the clock changes something for it; INT64_MAX: never. */
 static int64_t moment_of(const struct job *j, int64_t now_wall_us)
 {

@@ -113,6 +113,22 @@ static bool turn_before(const struct stand *a, const struct stand *b)
     return a->order != b->order ? a->order < b->order : a->entry->id < b->entry->id;
 }
 
+static struct stand stand_now(const struct sched *s, struct entry *e, int64_t now_us)
+{
+    const struct shape *sh = e->shape;
+    return (struct stand){ .entry = e,
+                           .tier = sh->class->priority,
+                           .level = sh->leaf->account->inside == SCHED_LAS ? e->level : 0,
+                           .points = points_of(s, sh, e, now_us),
+                           .order = e->order };
+}
+
+bool line_before(const struct sched *s, struct entry *a, struct entry *b, int64_t now_us)
+{
+    struct stand x = stand_now(s, a, now_us), y = stand_now(s, b, now_us);
+    return a->shape->leaf == b->shape->leaf ? before(&x, &y) : turn_before(&x, &y);
+}
+
 /* The best of a leaf now. */
 static struct stand first_of_leaf(struct sched *s, const struct inventory *inv,
                                   const struct leaf *l, int64_t now_us)

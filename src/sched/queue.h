@@ -236,6 +236,8 @@ void line_changed(struct sched *s);
 void line_rank(struct sched *s, const struct inventory *inv, struct now now);
 /* After line_rank or tree_rank, and question_look for its question. */
 struct turn turn_of(const struct sched *s, const struct entry *e, int64_t now_us);
+/* By tier, attained service where they share, points, and place in line; as turn_of. */
+bool line_before(const struct sched *s, struct entry *a, struct entry *b, int64_t now_us);
 /* The first in line of those that can still be tried in this cycle; NULL: none. */
 struct entry *line_next(struct sched *s, const struct inventory *inv, struct now now);
 /* The first in line of those that ask the same, of that limit at most; NULL: none. */

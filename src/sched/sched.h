@@ -420,8 +420,11 @@ struct sched_explanation {
 void sched_explain(struct sched *s, const struct inventory *inv, uint64_t id, struct now now,
                    struct sched_explanation *ret);
 
-/* Two that wait and share with each other: does `a` go before `b`, whatever they ask for? */
-bool sched_goes_before(const struct sched *s, uint64_t a, uint64_t b);
+/*
+ * Two that wait and may be tried: does `a` go before `b` by the order, as shares are now,
+ * whatever they ask for? Right after sched_explain, which ranks the shares.
+ */
+bool sched_goes_before(const struct sched *s, uint64_t a, uint64_t b, struct now now);
 
 /* A start that is kept for a job; all borrowed, until something changes. */
 struct sched_reservation {

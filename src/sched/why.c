@@ -103,10 +103,25 @@ static bool only_modes(const struct inventory *inv, const size_t *cards, size_t 
     return n > 0;
 }
 
-/* Cards of the queue that take nothing now, each with its trouble. */
-static size_t add_trouble(struct text *t, const struct inventory *inv)
+/* Cards of the queue of which nobody can say when they are free. */
+static size_t add_endless(struct text *t, const struct inventory *inv, struct now now)
 {
     size_t told = 0;
+    for (size_t i = 0; i < inv->card_count && told < CARDS_TOLD; i++) {
+        const struct inventory_card *c = &inv->cards[i];
+        uint32_t count;
+        const struct hold *h = last_holder(c, &count);
+        if (c->pool != POOL_QUEUE || !h || h->until_boot_us)
+            continue;
+        text_add(t, told++ ? "; " : ": ");
+        add_card(t, c, false, now);
+    }
+    return told;
+}
+
+/* Cards of the queue that take nothing now, each with its trouble. */
+static size_t add_trouble(struct text *t, const struct inventory *inv, size_t told)
+{
     for (size_t i = 0; i < inv->card_count && told < CARDS_TOLD; i++) {
         const struct inventory_card *c = &inv->cards[i];
         bool open = c->card.health == CARD_OK && !c->quarantined && !c->reserved[0];
@@ -121,15 +136,68 @@ static size_t add_trouble(struct text *t, const struct inventory *inv)
     return told;
 }
 
+static bool on_cards(const struct place *p, const struct place *q)
+{
+    for (size_t i = 0; i < p->count; i++)
+        for (size_t k = 0; k < q->count; k++)
+            if (p->items[i].ordinal == q->items[k].ordinal)
+                return true;
+    return false;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct booking *const *x = a;
+    const struct booking *const *y = b;
+    if ((*x)->from_us != (*y)->from_us)
+        return (*x)->from_us < (*y)->from_us ? -1 : 1;
+    return (*x)->entry->id < (*y)->entry->id ? -1 : (*x)->entry->id > (*y)->entry->id;
+}
+
+/* Others with an earlier start on the same cards, and maintenance there until it begins. */
+static void add_before(struct text *t, const struct sched *s, const struct booking *b,
+                       struct now now)
+{
+    const struct booking *list[SCHED_RESERVATIONS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < s->bookings.count; i++) {
+        const struct booking *other = &s->bookings.list[i];
+        if (other != b && other->from_us < b->from_us && on_cards(&other->place, &b->place))
+            list[n++] = other;
+    }
+    if (n > 1)
+        qsort(list, n, sizeof *list, by_begin);
+    for (size_t i = 0; i < n && i < CARDS_TOLD; i++)
+        text_addf(t, "%s #%" PRIu64, i ? "," : ";", list[i]->entry->id);
+    if (n > CARDS_TOLD)
+        text_addf(t, " and %zu more", n - CARDS_TOLD);
+    if (n)
+        text_add(t, n == 1 ? " goes there first" : " go there first");
+    for (size_t i = 0; i < s->bookings.closed_count; i++) {
+        const struct sched_closed *c = &s->bookings.closed[i];
+        bool there = false;
+        for (size_t k = 0; k < b->place.count; k++)
+            there = there || b->place.items[k].ordinal == c->ordinal;
+        if (!there || c->until_us > b->from_us || c->until_us <= now.boot_us)
+            continue;
+        text_addf(t, "; maintenance on gpu%u until ", c->ordinal);
+        why_add_time(t, c->until_us, now);
+    }
+}
+
+/* `b`: the start that is kept for it; NULL: none is. */
 static void tell_wait(struct sched *s, const struct inventory *inv, const struct entry *e,
-                      const size_t *cards, size_t n, struct now now, struct sched_explanation *x)
+                      const size_t *cards, size_t n, const struct booking *b, struct now now,
+                      struct sched_explanation *x)
 {
     AUTO(text) struct text t = TEXT_INIT;
     text_add(&t, "waits for ");
     request_add(&t, &e->shape->question->request);
     list_cards(inv, cards, n, x);
     add_cards(&t, inv, cards, n, x->why == WHY_RESERVED, now);
-    if (n == 0 && !add_trouble(&t, inv))
+    if (b)
+        add_before(&t, s, b, now);
+    if (n == 0 && !add_trouble(&t, inv, add_endless(&t, inv, now)))
         text_add(&t, ": what is in the way has no time limit");
     if (only_modes(inv, cards, n) && s->policy.mode_hold_us) {
         text_add(&t, "; an idle card changes its MIG mode after ");
@@ -160,7 +228,7 @@ static void explain_no_room(struct sched *s, const struct inventory *inv, const 
     size_t n = place_soonest(inv, &e->shape->question->request, &rules, now, cards, &when);
     x->why = WHY_NO_ROOM;
     x->earliest_boot_us = n ? when : 0;
-    tell_wait(s, inv, e, cards, n, now, x);
+    tell_wait(s, inv, e, cards, n, NULL, now, x);
 }
 
 /* ALONE: as if nothing were kept. */
@@ -331,7 +399,7 @@ static void explain_reserved(struct sched *s, const struct inventory *inv, const
     if (at == SIZE_MAX && cards_would_do(s, inv, e, now) && why_node_waits(s, inv, e, now, x))
         return;
     if (at == SIZE_MAX) {
-        tell_wait(s, inv, e, res->cards, res->count, now, x);
+        tell_wait(s, inv, e, res->cards, res->count, NULL, now, x);
         return;
     }
     const struct booking *b = &s->bookings.list[at];
@@ -344,7 +412,7 @@ static void explain_reserved(struct sched *s, const struct inventory *inv, const
     if (closed)
         tell_closed(s, inv, e, booking_level(s, inv, e->limit_us, now), closed, now, x);
     else if (!cards_would_do(s, inv, e, now) || !why_node_waits(s, inv, e, now, x))
-        tell_wait(s, inv, e, cards, n, now, x);
+        tell_wait(s, inv, e, cards, n, b, now, x);
 }
 
 static void explain_next(const struct entry *e, struct sched_explanation *x)
@@ -411,15 +479,12 @@ static uint32_t ahead_of(const struct entry *e)
     return n;
 }
 
-bool sched_goes_before(const struct sched *s, uint64_t a, uint64_t b)
+bool sched_goes_before(const struct sched *s, uint64_t a, uint64_t b, struct now now)
 {
-    const struct entry *x = entries_get(&s->entries, a), *y = entries_get(&s->entries, b);
-    if (!x || !y || x == y || x->state != ENTRY_PENDING || y->state != ENTRY_PENDING ||
-        x->shape->leaf != y->shape->leaf)
+    struct entry *x = entries_get(&s->entries, a), *y = entries_get(&s->entries, b);
+    if (!x || !y || x == y || x->state != ENTRY_PENDING || y->state != ENTRY_PENDING)
         return false;
-    if (x->shape->class->priority != y->shape->class->priority)
-        return x->shape->class->priority > y->shape->class->priority;
-    return entry_before(x, y);
+    return line_before(s, x, y, now.boot_us);
 }
 
 static void find_turn(struct sched *s, const struct inventory *inv, const struct entry *e,

@@ -133,7 +133,7 @@ static void tell_too_small(const struct sched *s, const struct inventory *inv, c
         add_amount(&t, p, p->has - p->used);
     text_add(&t, " of ");
     add_amount(&t, p, p->has);
-    text_add(&t, " is free");
+    text_add(&t, p->memory || p->used + 1000 >= p->has ? " is free" : " are free");
     if (g.entry)
         add_giver(&t, inv, p, &g, now);
     if (!x->earliest_boot_us && g.entry && g.at_us < INT64_MAX)

@@ -52,7 +52,7 @@ def test_cpus_are_counted_too_and_tasks_each(box, machine):
     divvy.wait_state(first, "running")
     assert divvy.show(first)["needs_cpu_milli"] == 6000
     second = sleeper(divvy, "--cpus", "3", "--time", "1h")
-    until(lambda: "waits for 3 of the machine's CPUs: 2 of 8 is free" in
+    until(lambda: "waits for 3 of the machine's CPUs: 2 of 8 are free" in
           (divvy.show(second)["reason"] or ""), "it says what it waits for")
     divvy.run("cancel", first)
     divvy.wait_state(second, "running")

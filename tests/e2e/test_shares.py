@@ -219,9 +219,11 @@ def test_why_names_who_is_ahead_and_who_has_the_cards(start):
     ahead = [submit(divvy, ALICE, "--gpus", "1", "--name", f"j{i}") for i in range(5)]
     last = submit(divvy, ALICE, "--slice", "1g.10gb")
     told = terms(divvy, last)
-    names = ", ".join(f"#{job} ({ALICE}, j{i}, 1 whole card)" for i, job in enumerate(ahead[:3]))
-    assert told["ahead"] == f"{names} and 2 more"
-    assert told["kept for"].startswith(f"#{ahead[0]} ({ALICE}, j0, ")
+    assert told["order"] == f"number 6 in line, behind 5 of {ALICE}"
+    assert told["ahead"].startswith(f"#{ahead[0]} ({ALICE}, j0, 1 whole card")
+    assert f", #{ahead[2]} ({ALICE}, j2, 1 whole card" in told["ahead"]
+    assert told["ahead"].endswith(" and 2 more")
+    assert terms(divvy, ahead[0])["order"] == "first in line"
     assert told["gpu0"].startswith("until ") and f": #{first} of {BOB} (wide), " in told["gpu0"]
     assert "ahead" not in terms(divvy, ahead[0])
 

@@ -664,6 +664,52 @@ static void why_tells_of_maintenance_and_what_would_go_before_it(void **state)
         strstr(x.text, ", and this has no time limit; with a time limit of at most 1h"));
 }
 
+static void who_goes_before_is_known_across_accounts(void **state)
+{
+    (void)state;
+    block_two_cards();
+    submit(3, "vision", ask_cards(2), CLOCK_HOUR);
+    submit(4, "nlp", ask_cards(2), CLOCK_HOUR);
+    sched_set_usage(queue, "nlp", 1000, NULL, 100 * CLOCK_DAY, now.boot_us);
+    (void)why(2);
+    assert_true(sched_goes_before(queue, 3, 2, now)); /* its account used nothing */
+    assert_false(sched_goes_before(queue, 2, 3, now));
+    assert_true(sched_goes_before(queue, 2, 4, now));  /* it came first */
+    assert_false(sched_goes_before(queue, 1, 3, now)); /* it runs */
+    assert_false(sched_goes_before(queue, 3, 3, now));
+}
+
+static void why_names_those_who_go_there_first(void **state)
+{
+    (void)state;
+    reserve_for(6);
+    a100s(1);
+    submit(1, "nlp", ask_cards(1), CLOCK_HOUR);
+    cycle();
+    assert_starts(1);
+    for (uint64_t id = 2; id < 8; id++)
+        submit(id, "nlp", ask_cards(1), CLOCK_HOUR);
+    cycle();
+    assert_null(strstr(why(2).text, "first"));
+    assert_non_null(strstr(why(3).text, "; #2 goes there first"));
+    assert_non_null(strstr(why(7).text, "; #2, #3, #4 and 2 more go there first"));
+}
+
+static void why_tells_of_whom_nobody_knows_the_end(void **state)
+{
+    (void)state;
+    reserve_for(1);
+    a100s(1);
+    submit(1, "nlp", ask_cards(1), 0);
+    cycle();
+    assert_starts(1);
+    submit(2, "nlp", ask_cards(1), 0);
+    submit(3, "nlp", ask_cards(1), 0);
+    cycle();
+    for (uint64_t id = 2; id < 4; id++)
+        assert_non_null(strstr(why(id).text, ": gpu0 without a time limit (#1 carol)"));
+}
+
 static void why_says_who_is_in_the_way_and_what_would_help(void **state)
 {
     (void)state;
@@ -787,6 +833,9 @@ int main(void)
         STORY(who_would_reach_into_maintenance_does_not_start_there),
         STORY(after_maintenance_of_all_cards_each_takes_one),
         STORY(why_tells_of_maintenance_and_what_would_go_before_it),
+        STORY(who_goes_before_is_known_across_accounts),
+        STORY(why_names_those_who_go_there_first),
+        STORY(why_tells_of_whom_nobody_knows_the_end),
         STORY(why_says_who_is_in_the_way_and_what_would_help),
         STORY(a_job_behind_ten_thousand_blocked_ones_starts),
         STORY(blocked_jobs_of_many_never_use_up_the_search),

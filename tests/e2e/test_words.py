@@ -1,0 +1,96 @@
+"""What queue, why and show say of the same job: the same, and nothing that is not so."""
+import time
+
+import harness
+import pytest
+
+ALICE, BOB, CAROL = 41001, 41002, 41003
+
+pytestmark = pytest.mark.root
+
+CONFIG = f"""
+mode_hold: 0s
+cards:
+  default: {{pool: queue, mode: auto}}
+accounts:
+  nlp: {{users: ["{ALICE}", "{CAROL}"]}}
+  vision: {{users: ["{BOB}"]}}
+qos:
+  normal: {{preempt: requeue}}
+  urgent: {{priority: 10, preempts: [normal]}}
+"""
+
+
+@pytest.fixture
+def divvy(box):
+    """One card, three users in two accounts."""
+    box.machine.up("a100-80gb")
+    box.divvy.configure(CONFIG)
+    box.divvy.start()
+    harness.until(lambda: box.divvy.json("status")["cards_queue"] == 1, "the card is seen")
+    return box.divvy
+
+
+def submit(divvy, user, *words, command=("sleep", "1000")):
+    return divvy.submit("--gpus", "1", *words, "--output", "/dev/null", "--", *command, user=user)
+
+
+def terms(divvy, job):
+    return {term["what"]: term["text"] for term in divvy.json("why", job)["terms"]}
+
+
+def clock(wall_us):
+    return time.strftime("%H:%M", time.localtime(wall_us / 1e6))
+
+
+def test_why_counts_and_names_jobs_of_other_accounts_that_go_first(divvy):
+    runs = submit(divvy, ALICE, "--time", "1h")
+    divvy.wait_state(runs, "running")
+    mine = submit(divvy, ALICE, "--name", "mine", "--time", "1h")
+    beside = submit(divvy, CAROL, "--name", "beside", "--time", "1h")
+    other = submit(divvy, BOB, "--name", "other", "--time", "1h")
+    last = submit(divvy, ALICE, "--name", "last", "--time", "1h")
+    told = terms(divvy, last)
+    assert told["order"] == (f"number 4 in line, behind 1 of {ALICE}, 1 of others in nlp "
+                             "and 1 of other accounts")
+    places = [told["ahead"].index(words) for words in
+              (f"#{other} ({BOB} of vision, other, 1 whole card, about ",
+               f"#{beside} ({CAROL}, beside, ", f"#{mine} ({ALICE}, mine, ")]
+    assert places == sorted(places), "in the order in which they go"
+    first = terms(divvy, other)
+    assert first["order"] == "first in line" and "ahead" not in first
+    assert "vision has level fairness (nothing used)" in first["share"]
+    assert f"#{mine}" in divvy.show(last)["reason"], "it has an earlier start on the same card"
+
+
+def test_the_start_is_the_same_clock_in_queue_why_and_show(divvy):
+    runs = submit(divvy, ALICE, "--time", "1h")
+    divvy.wait_state(runs, "running")
+    waits = submit(divvy, BOB, "--time", "1h")
+    at = clock(harness.until(lambda: divvy.show(waits)["expected_start_wall_us"], "a start"))
+    assert f"starts about {at} on gpu0" in divvy.run("queue").stdout
+    assert terms(divvy, waits)["start"].startswith(f"about {at}, in ")
+
+
+def test_a_start_after_the_deadline_is_none(divvy):
+    runs = submit(divvy, ALICE, "--time", "3h")
+    divvy.wait_state(runs, "running")
+    late = submit(divvy, BOB, "--time", "1h", "--deadline", "now+90m")
+    told = divvy.show(late)
+    by = clock(told["deadline_wall_us"] - 3600e6)
+    assert told["expected_start_wall_us"] is None
+    assert f"it must start by {by}, or is cancelled then" in told["reason"]
+    assert "starts about" not in divvy.run("queue").stdout
+    assert f"must start by {by}" in divvy.json("why", late)["summary"]
+    assert "start" not in terms(divvy, late)
+
+
+def test_who_is_held_is_not_in_line(divvy):
+    runs = submit(divvy, ALICE, "--time", "1h")
+    divvy.wait_state(runs, "running")
+    submit(divvy, BOB, "--time", "1h")
+    held = submit(divvy, ALICE, "--hold")
+    assert divvy.json("why", held)["summary"].startswith(f"#{held} waits: held until it is released")
+    told = terms(divvy, held)
+    assert told["order"] == "not in line as long as that is so"
+    assert "ahead" not in told and "kept for" not in told
