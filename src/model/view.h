@@ -53,9 +53,8 @@ struct job_view {
     const char *expected_place;     /* "gpu0/3g.40gb@4"; NULL: not known, or it did start */
     struct job_exit exit;           /* kind EXIT_NONE while it has not ended */
     bool attached;                  /* a `divvy run` */
-    uint64_t
-        needs_mem_bytes; /* of the machine, all its tasks together, as it is counted; 0: none */
-    uint64_t needs_cpu_milli;
+    /* Of the machine, all its tasks together, as it is counted; 0: none. */
+    uint64_t needs_mem_bytes, needs_cpu_milli;
     uint64_t mem_bytes; /* limits of each task: as asked for, or what holds by its share; 0: none */
     uint32_t cpu_milli;
     uint32_t pids;             /* these are never asked for: what holds */

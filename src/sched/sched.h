@@ -109,11 +109,12 @@ struct sched_policy {
     struct sched_order order;
     int64_t las_us[SCHED_LAS_MAX]; /* rising thresholds of attained service, card·µs */
     uint32_t las_count;
-    uint32_t keep_ppm;      /* this part of all cards is kept for short and attached jobs */
-    int64_t keep_for_us;    /* short: of at most this limit. Both are fixed by sched_new, and… */
-    struct sched_node node; /* …this */
     bool preempt_las;    /* inside an account with SCHED_LAS: who had more goes for who had less */
     bool preempt_shares; /* between accounts: jobs of a larger share go for a smaller one */
+    /* Fixed by sched_new: */
+    uint32_t keep_ppm;   /* this part of all cards is kept for short and attached jobs */
+    int64_t keep_for_us; /* short: of at most this limit */
+    struct sched_node node;
 };
 
 /* 7 days, 1 minute, 10 minutes; shares alone decide; 1 and 10 card-hours. */
