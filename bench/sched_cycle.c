@@ -1,14 +1,15 @@
 /*
- * bench_sched_cycle [JOBS...] - what a scheduling cycle costs, and memory a job.
+ * bench_sched_cycle [JOBS[:USERS[:KINDS]]...] - what a scheduling cycle costs, and memory a job.
  *
  * Eight A100 full of slices; the jobs are of up to 1,000 users, who ask for
  * eight different things with limits of their own. Each turn one job ends and
  * a cycle is run, which starts one or a few. Built with
- * `ninja -C BUILD bench/bench_sched_cycle`; JOBS default to 1000 to 1000000,
- * and then 100,000 jobs follow in fewer and more shapes (a user's jobs that ask
- * the same), which is what the cost grows with; then as many held ones beside
- * them, and jobs of two thousand sizes instead of eight kinds. Times are of the
- * processor, since others use the machine as well.
+ * `ninja -C BUILD bench/bench_sched_cycle`. USERS default to 1,000 and KINDS to
+ * eight; of more kinds the others are sizes of memory. Without JOBS there are
+ * 1,000 to 1,000,000, and then 100,000 in fewer and more shapes (a user's jobs
+ * that ask the same), which is what the cost grows with; then as many held ones
+ * beside them, and jobs of two thousand sizes instead of eight kinds. Times are
+ * of the processor, since others use the machine as well.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -169,10 +170,24 @@ static void run_all(void)
     run(10000, 10, SIZES, 0);
 }
 
+static uint64_t next_number(char **at, uint64_t without)
+{
+    char *from = **at == ':' ? *at + 1 : *at;
+    uint64_t n = strtoull(from, at, 10);
+    return *at == from ? without : n;
+}
+
+static void run_said(char *arg)
+{
+    uint64_t jobs = next_number(&arg, 0);
+    uint64_t users = next_number(&arg, 1000);
+    run(jobs, users, next_number(&arg, KINDS), 0);
+}
+
 int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
-        run(strtoul(argv[i], NULL, 10), 1000, KINDS, 0);
+        run_said(argv[i]);
     if (argc < 2)
         run_all();
     return 0;
