@@ -233,8 +233,6 @@ static const struct {
     { 's', CLOCK_SECOND },
 };
 
-#define DURATION_MAX_US (3653 * CLOCK_DAY)
-
 static int add_scaled(int64_t *sum, uint64_t n, int64_t unit_us)
 {
     int64_t part;
@@ -311,7 +309,7 @@ int text_parse_duration(const char *s, const char *what, int64_t *ret_us, struct
     if (r == -EINVAL)
         return err_set(e, r, "%s: '%.64s' is not a time; write it like 90s, 45m, 2h30m or 1:30:00",
                        what, s);
-    if (r < 0 || us > DURATION_MAX_US)
+    if (r < 0 || us > TEXT_DURATION_MAX_US)
         return err_set(e, -ERANGE, "%s: %.64s is longer than ten years", what, s);
     *ret_us = us;
     return 0;

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 
 struct text {
@@ -77,6 +78,7 @@ int text_parse_size(const char *s, const char *what, uint64_t *ret_bytes, struct
  * writes it: minutes, minutes:seconds, hours:minutes:seconds, days-hours,
  * days-hours:minutes[:seconds]. At most 10 years. -EINVAL, -ERANGE.
  */
+#define TEXT_DURATION_MAX_US (3653 * CLOCK_DAY)
 int text_parse_duration(const char *s, const char *what, int64_t *ret_us, struct err *e);
 
 /* "41m", "2h13m", "3d04h", "12s": at most two units, for a person. us >= 0. */

@@ -22,9 +22,12 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 
 #define FIELDS_MAX 48
+/* Of a moment: a thousand years are enough, and leave room to add a limit. */
+#define FIELD_WALL_MAX_US (INT64_C(31556952000) * CLOCK_SECOND)
 
 enum field_need { FIELD_REQUIRED, FIELD_OPTIONAL };
 enum fields_rule { FIELDS_STRICT, FIELDS_OPEN };

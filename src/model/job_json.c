@@ -304,20 +304,19 @@ static void read_spec_warning(struct fields *f, struct job_spec *s)
     struct err inner = ERR_INIT;
     if (word && signal_parse(word, &s->warning.signal, &inner) < 0)
         fields_fail(f, "%s", inner.text);
-    int64_t before_us = fields_i64(f, "signal_before_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    int64_t before_us =
+        fields_i64(f, "signal_before_us", FIELD_OPTIONAL, 0, TEXT_DURATION_MAX_US, 0);
     if (word)
         s->warning.before_us = before_us ? before_us : CLOCK_MINUTE;
 }
-
-/* A thousand years are enough, and leave room to add a limit. */
-#define MOMENT_MAX (INT64_C(31556952000) * CLOCK_SECOND)
 
 static void read_spec_order(struct fields *f, struct job_spec *s)
 {
     s->array = text_dup(fields_text(f, "array", FIELD_OPTIONAL, JOB_ARRAY_WORDS_MAX));
     s->dependency = text_dup(fields_text(f, "dependency", FIELD_OPTIONAL, DEPEND_WORDS_MAX));
-    s->begin_wall_us = fields_i64(f, "begin_wall_us", FIELD_OPTIONAL, 0, MOMENT_MAX, 0);
-    s->deadline_wall_us = fields_i64(f, "deadline_wall_us", FIELD_OPTIONAL, 0, MOMENT_MAX, 0);
+    s->begin_wall_us = fields_i64(f, "begin_wall_us", FIELD_OPTIONAL, 0, FIELD_WALL_MAX_US, 0);
+    s->deadline_wall_us =
+        fields_i64(f, "deadline_wall_us", FIELD_OPTIONAL, 0, FIELD_WALL_MAX_US, 0);
     s->hold = fields_bool(f, "hold", false);
     s->keep_invalid = fields_bool(f, "keep_invalid", false);
     s->no_requeue = fields_bool(f, "no_requeue", false);
@@ -333,7 +332,7 @@ static int read_spec(json_t *j, enum fields_rule rule, struct job_spec *ret, str
     fields_open(&f, j, "job", e);
     read_spec_strings(&f, &s);
     read_spec_bind(&f, &s);
-    s.limit_us = fields_i64(&f, "limit_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    s.limit_us = fields_i64(&f, "limit_us", FIELD_OPTIONAL, 0, TEXT_DURATION_MAX_US, 0);
     s.mem_bytes = fields_u64(&f, "mem_bytes", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     s.srun_tasks = (uint32_t)fields_u64(&f, "srun_tasks", FIELD_OPTIONAL, 0, REQUEST_TASKS_MAX, 0);
     s.cpu_milli = (uint32_t)fields_u64(&f, "cpu_milli", FIELD_OPTIONAL, 0, JOB_CPU_MILLI_MAX, 0);

@@ -61,8 +61,10 @@ int maintenance_order_from_json(json_t *j, struct maintenance_order *ret, struct
     fields_open(&f, j, "maintenance", e);
     const char *action = fields_text(&f, "action", FIELD_REQUIRED, 16);
     json_t *gpus = fields_array(&f, "gpus", FIELD_OPTIONAL, MAINTENANCE_CARDS_MAX);
-    o.from_wall_us = (int64_t)fields_u64(&f, "from_wall_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
-    o.until_wall_us = (int64_t)fields_u64(&f, "until_wall_us", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    o.from_wall_us =
+        (int64_t)fields_u64(&f, "from_wall_us", FIELD_OPTIONAL, 0, FIELD_WALL_MAX_US, 0);
+    o.until_wall_us =
+        (int64_t)fields_u64(&f, "until_wall_us", FIELD_OPTIONAL, 0, FIELD_WALL_MAX_US, 0);
     o.id = fields_u64(&f, "id", FIELD_OPTIONAL, 0, INT64_MAX, 0);
     const char *reason = fields_text(&f, "reason", FIELD_OPTIONAL, MAINTENANCE_REASON_MAX);
     int r = fields_close(&f, FIELDS_STRICT);

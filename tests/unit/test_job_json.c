@@ -202,7 +202,7 @@ static void spec_random(struct job_spec *s, struct dice *d)
 {
     *s = (struct job_spec){ .name = random_text(d, false), .account = random_text(d, true) };
     s->request = random_request(d);
-    s->limit_us = dice_bool(d) ? INT64_MAX : (int64_t)dice_below(d, 1000);
+    s->limit_us = dice_bool(d) ? TEXT_DURATION_MAX_US : (int64_t)dice_below(d, 1000);
     s->mem_bytes = dice_bool(d) ? 0 : JOB_MEM_MIN + dice_below(d, 1000);
     s->cpu_milli = (uint32_t)dice_below(d, 3000);
     if (dice_bool(d))
@@ -314,7 +314,9 @@ static void jobs_that_are_wrong_are_refused(void **state)
         { "{\"name\": \"n\", \"cwd\": \"/\"}", "job: field 'argv' is missing" },
         { "{\"name\": 7}", "job: 'name' must be a string" },
         { "{" JOB ", \"tiem\": 7}", "job: there is no field 'tiem'" },
-        { "{" JOB ", \"limit_us\": -1}", "job: 'limit_us' must be from 0 to 9223372036854775807" },
+        { "{" JOB ", \"limit_us\": -1}", "job: 'limit_us' must be from 0 to 315619200000000" },
+        { "{" JOB ", \"limit_us\": 9223372036854775807}",
+          "job: 'limit_us' must be from 0 to 315619200000000" },
         { "{" JOB ", \"limit_us\": \"1h\"}", "job: 'limit_us' must be a whole number" },
         { "{" JOB ", \"env\": {}}", "job: 'env' must be a list" },
         { "{" JOB ", \"pty\": \"yes\"}", "job: 'pty' must be true or false" },

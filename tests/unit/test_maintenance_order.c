@@ -52,6 +52,8 @@ static void what_it_cannot_be_is_refused(void **state)
 {
     (void)state;
     static const char backwards[] = "{\"action\":\"plan\",\"from_wall_us\":5,\"until_wall_us\":5}";
+    static const char too_late[] =
+        "{\"action\":\"plan\",\"from_wall_us\":5,\"until_wall_us\":9223372036854775807}";
     static const char *const wrong[] = { "{}",
                                          "{\"action\":\"pause\"}",
                                          "{\"action\":\"begin\",\"gpus\":[-1]}",
@@ -62,7 +64,8 @@ static void what_it_cannot_be_is_refused(void **state)
                                          "{\"action\":\"end\",\"id\":1}",
                                          "{\"action\":\"begin\",\"reason\":\"x\"}",
                                          "{\"action\":\"plan\",\"from_wall_us\":5}",
-                                         backwards };
+                                         backwards,
+                                         too_late };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct maintenance_order o;
         struct err e = ERR_INIT;
