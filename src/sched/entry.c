@@ -21,6 +21,12 @@ bool entry_before(const struct entry *a, const struct entry *b)
     return a->order != b->order ? a->order < b->order : a->id < b->id;
 }
 
+int64_t entry_ends_us(const struct entry *e)
+{
+    int64_t since_us = e->run->since_us;
+    return e->limit_us < INT64_MAX - since_us ? since_us + e->limit_us : INT64_MAX;
+}
+
 static bool above(const struct entry *a, const struct entry *b)
 {
     uint64_t x = mix(a->id), y = mix(b->id);

@@ -71,6 +71,8 @@ static inline uint32_t tree_size(const struct entry *root)
 }
 
 bool entry_before(const struct entry *a, const struct entry *b);
+/* When a running one must have ended, by its limit; INT64_MAX: it has none. */
+int64_t entry_ends_us(const struct entry *e);
 
 /* All entries by id, and their memory. */
 struct entries {

@@ -133,11 +133,8 @@ static void count_cards(struct asking *a)
 static void count_machine(struct asking *a)
 {
     const struct sched_node *has = &a->s->policy.node;
-    struct node_need used = a->s->node.held;
+    struct node_need used = node_without_leaving(a->s);
     struct node_need least = node_least(a->s, a->e->shape->question);
-    for (const struct entry *v = a->s->runs; v; v = v->right)
-        if (v->run->leaving)
-            node_sub(&used, &v->run->need);
     node_add(&used, &least);
     struct sched_amount sum = node_amount(a->s, &used), own = node_amount(a->s, &least);
     uint64_t *cpu = own.cpu_milli && sum.cpu_milli > has->cpu_milli

@@ -374,12 +374,9 @@ int64_t excess_ends_us(const struct sched *s, const struct excess *x, uint64_t *
     size_t n = 0;
     for (const struct entry *e = s->runs; e; e = e->right) {
         uint64_t amount = gives(e, x);
-        bool endless = e->limit_us == INT64_MAX;
         if (amount)
             givers[n++] =
-                (struct giver){ .ends_us = endless ? INT64_MAX : e->run->since_us + e->limit_us,
-                                .job = e->id,
-                                .amount = amount };
+                (struct giver){ .ends_us = entry_ends_us(e), .job = e->id, .amount = amount };
     }
     qsort(givers, n, sizeof *givers, by_end);
     uint64_t used = x->used;

@@ -149,14 +149,20 @@ bool node_fits_now(const struct sched *s, const struct node_need *n)
     return !needs_any(n) || fits(s, n, &s->node.held);
 }
 
-bool node_fits_without_leaving(const struct sched *s, const struct node_need *n)
+struct node_need node_without_leaving(const struct sched *s)
 {
     struct node_need used = s->node.held;
-    if (!needs_any(n))
-        return true;
     for (const struct entry *v = s->runs; v; v = v->right)
         if (v->run->leaving)
             node_sub(&used, &v->run->need);
+    return used;
+}
+
+bool node_fits_without_leaving(const struct sched *s, const struct node_need *n)
+{
+    if (!needs_any(n))
+        return true;
+    struct node_need used = node_without_leaving(s);
     return fits(s, n, &used);
 }
 
@@ -200,13 +206,6 @@ void node_ended(struct sched *s, const struct entry *e)
     s->node.stale = true;
 }
 
-static int64_t ends_us(const struct entry *e)
-{
-    if (e->run->leaving)
-        return INT64_MIN;
-    return e->limit_us < INT64_MAX - e->run->since_us ? e->run->since_us + e->limit_us : INT64_MAX;
-}
-
 static int by_end(const void *a, const void *b)
 {
     const struct node_end *x = a;
@@ -225,7 +224,9 @@ static void list_ends(struct sched *s)
         if (!needs_any(&e->run->need))
             continue;
         ARRAY_ROOM(n->ends, n->end_alloc, n->end_count + 1);
-        n->ends[n->end_count++] = (struct node_end){ .at_us = ends_us(e), .still = e->run->need };
+        n->ends[n->end_count++] =
+            (struct node_end){ .at_us = e->run->leaving ? INT64_MIN : entry_ends_us(e),
+                               .still = e->run->need };
     }
     if (n->end_count > 1)
         qsort(n->ends, n->end_count, sizeof *n->ends, by_end);

@@ -79,7 +79,9 @@ void node_ended(struct sched *s, const struct entry *e);
 
 /* Is there room for one more beside all that run, and nobody else? */
 bool node_fits_now(const struct sched *s, const struct node_need *n);
-/* The same when those that are told to go (run->leaving) are gone. */
+/* What is held when those that are told to go (run->leaving) are gone. */
+struct node_need node_without_leaving(const struct sched *s);
+/* As node_fits_now, then. */
 bool node_fits_without_leaving(const struct sched *s, const struct node_need *n);
 /* How long it may run from now on and be in nobody's way; INT64_MAX: for ever; 0: not at all. */
 int64_t node_most_us(struct sched *s, const struct node_need *n, struct node_view v,

@@ -58,11 +58,6 @@ static int by_end(const void *a, const void *b)
     return x->entry->id < y->entry->id ? -1 : x->entry->id > y->entry->id;
 }
 
-static int64_t ends_us(const struct entry *e)
-{
-    return e->limit_us < INT64_MAX - e->run->since_us ? e->run->since_us + e->limit_us : INT64_MAX;
-}
-
 /* The one with whose end there is room, if all keep their limits. */
 static struct giver last_giver(const struct sched *s, const struct part *p)
 {
@@ -73,7 +68,7 @@ static struct giver last_giver(const struct sched *s, const struct part *p)
     for (const struct entry *e = s->runs; e; e = e->right) {
         uint64_t has = amount(s, p, &e->run->need);
         if (has)
-            list[n++] = (struct giver){ .at_us = ends_us(e), .amount = has, .entry = e };
+            list[n++] = (struct giver){ .at_us = entry_ends_us(e), .amount = has, .entry = e };
     }
     if (n > 1)
         qsort(list, n, sizeof *list, by_end);
