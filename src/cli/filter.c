@@ -31,11 +31,15 @@ int filter_add_states(const char *words, uint32_t *states, struct err *e)
 {
     auto_free char *copy = text_dup(words);
     char *save = NULL;
+    uint32_t named = 0;
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         if (!state_bit(w))
             return unknown_state(w, e);
-        *states |= state_bit(w);
+        named |= state_bit(w);
     }
+    if (!named) /* none at all would be every one of them */
+        return unknown_state(words, e);
+    *states |= named;
     return 0;
 }
 

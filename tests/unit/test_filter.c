@@ -89,6 +89,9 @@ static void what_is_no_state_is_told_with_the_nearest(void **state)
     assert_string_equal(e.text, "'wating' is no state; did you mean waiting?");
     assert_int_equal(filter_add_states("qqq", &states, &e), -EINVAL);
     assert_string_equal(e.text, "'qqq' is no state; 'divvy queue --help' lists them");
+    assert_int_equal(filter_add_states("", &states, &e), -EINVAL); /* would be all of them */
+    assert_int_equal(filter_add_states(",", &states, &e), -EINVAL);
+    assert_int_equal(states, 0);
 }
 
 int main(void)
