@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
 
 static uint32_t digits(uint32_t n)
 {
@@ -38,6 +38,24 @@ int label_open(struct label *l, uint32_t number, uint32_t count, int to, int *re
     return 0;
 }
 
+/* Whoever shares the output may have said that it is not to wait. */
+static int write_out(int fd, const char *p, size_t len)
+{
+    struct pollfd ready = { .fd = fd, .events = POLLOUT };
+    while (len > 0) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return -errno;
+        if (n < 0 && errno == EAGAIN)
+            (void)poll(&ready, 1, -1); /* a signal: it is tried again */
+        if (n > 0) {
+            p += n;
+            len -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
 static void hand_on(struct label *l, const char *line, size_t len)
 {
     AUTO(text) struct text t = TEXT_INIT;
@@ -46,7 +64,9 @@ static void hand_on(struct label *l, const char *line, size_t len)
     text_addn(&t, line, len);
     text_add(&t, "\n");
     text_clear(&l->line);
-    (void)file_write_all(l->to, t.buf, t.len, NULL); /* nobody reads: the process goes on */
+    int r = write_out(l->to, t.buf, t.len);
+    if (r < 0 && !l->failed) /* the process goes on all the same */
+        l->failed = r;
 }
 
 static void take_bytes(struct label *l, const char *p, size_t n)

@@ -25,6 +25,7 @@ struct label {
     int from, to; /* both owned; -1: none, or nothing more comes */
     uint32_t number, wide;
     struct text line; /* of which no end was seen yet */
+    int failed;       /* 0, or why some of it could not be handed on: a negative errno */
 };
 
 #define LABEL_INIT                                                                                 \

@@ -267,6 +267,21 @@ static void tell_end(uint32_t i, const struct job_exit *x)
         say(text);
 }
 
+/* That nobody reads is no failure: then it is not missed. */
+static bool lost_some(uint32_t i, const struct process *p)
+{
+    for (size_t k = 0; k < 2; k++) {
+        int r = p->labels[k].failed;
+        if (r == 0 || r == -EPIPE)
+            continue;
+        auto_free char *text =
+            text_fmt("what process %" PRIu32 " wrote could not be passed on: %s", i, strerror(-r));
+        say(text);
+        return true;
+    }
+    return false;
+}
+
 static void take_end(struct step *s, uint32_t i)
 {
     struct process *p = &s->all[i];
@@ -284,6 +299,8 @@ static void take_end(struct step *s, uint32_t i)
     (void)close(take_fd_from(&p->sock)); /* nothing more comes */
     label_done(&p->labels[0]);
     label_done(&p->labels[1]);
+    if (lost_some(i, p) && !status)
+        status = EXIT_FAILURE;
     s->running--;
     if (status > s->worst)
         s->worst = status;

@@ -1,5 +1,7 @@
 """srun in scripts that were written for Slurm: a process for each slice."""
 
+import sys
+
 import pytest
 
 from harness import until
@@ -83,6 +85,30 @@ def test_each_line_says_which_process_it_is_of(divvy, box):
     assert sorted(lines) == [f"{i}: {word}" for i in range(4) for word in "abc"]
     assert "0: only" in log.read_text().splitlines() and "got 3" in log.read_text()
     assert "left out" not in log.read_text()
+
+
+def test_labelled_output_that_is_lost_is_no_success(divvy, box):
+    text = FOUR + "srun --label seq 20000 >/dev/full\necho got $?\nsrun --label echo a >/dev/null\necho got $?\n"
+    job, log = submit(divvy, box, text)
+    assert divvy.wait(job)["state"] == "completed"
+    said = log.read_text()
+    assert [line for line in said.splitlines() if line.startswith("got")] == ["got 1", "got 0"], said
+    assert "what process 3 wrote could not be passed on: No space left on device" in said
+
+
+def test_labels_wait_for_a_reader_whatever_the_pipe_says(divvy, box):
+    (box.folder / "shy.py").write_text(
+        "import fcntl, os, subprocess, sys, time\n"
+        "ours, its = os.pipe()\n"
+        "fcntl.fcntl(its, fcntl.F_SETFL, fcntl.fcntl(its, fcntl.F_GETFL) | os.O_NONBLOCK)\n"
+        "srun = subprocess.Popen(['srun', '--label', 'seq', '30000'], stdout=its)\n"
+        "os.close(its)\n"
+        "time.sleep(0.5)\n"
+        "lines = open(ours).read().splitlines()\n"
+        "print('lines', len(lines), len(set(lines)), 'got', srun.wait())\n")
+    job, log = submit(divvy, box, FOUR + f"{sys.executable} {box.folder}/shy.py\n")
+    assert divvy.wait(job)["state"] == "completed"
+    assert "lines 120000 120000 got 0" in log.read_text()
 
 
 def test_signals_go_on_and_the_end_of_the_job_ends_all(divvy, box):
