@@ -81,7 +81,23 @@ static int change_all(const struct session *s, struct client *c, bool is_pool, c
     return status;
 }
 
-/* "gpu0,gpu1" is two cards. */
+/* "gpu0,gpu1" is two cards; "" is none, and not nothing to do. */
+static bool are_cards(const struct session *s, const char *cards)
+{
+    auto_free char *copy = text_dup(cards);
+    char *save = NULL;
+    char *w = strtok_r(copy, ",", &save);
+    uint32_t ordinal = 0;
+    bool good = strcmp(cards, "all") == 0;
+    if (!w)
+        return cards_parse(s, cards, &ordinal);
+    for (; w && !good; w = strtok_r(NULL, ",", &save))
+        if (!cards_parse(s, w, &ordinal))
+            return false;
+    return true;
+}
+
+/* Of a word that are_cards. */
 static int change_word(const struct session *s, struct client *c, const char *cards, bool is_pool,
                        const char *word)
 {
@@ -92,8 +108,8 @@ static int change_word(const struct session *s, struct client *c, const char *ca
         return change_all(s, c, is_pool, word);
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         uint32_t ordinal = 0;
-        int one =
-            cards_parse(s, w, &ordinal) ? change_one(s, c, ordinal, is_pool, word) : STATUS_USAGE;
+        (void)cards_parse(s, w, &ordinal); /* as it did before */
+        int one = change_one(s, c, ordinal, is_pool, word);
         status = status == STATUS_OK ? one : status;
     }
     return status;
@@ -134,6 +150,9 @@ static int verb_card(struct session *s, int argc, char **argv, bool is_pool, con
                           is_pool ? "queue|slurm|kubernetes|off" : "whole|slices|auto");
     const char *word = call.words[--call.count];
     status = check_word(s, is_pool, word);
+    for (size_t i = 0; status == STATUS_OK && i < call.count; i++)
+        if (!are_cards(s, call.words[i]))
+            status = STATUS_USAGE;
     if (status != STATUS_OK)
         return status;
     AUTO_PTR(client_close) struct client *c = verb_connect(s, &status);

@@ -247,6 +247,8 @@ void verb_refuse(const char *fmt, ...)
 
 void verb_take_name(char *ret, size_t size, const char *name)
 {
+    if (!*name) /* would stand for everybody's */
+        verb_refuse("an empty name is nobody's; name somebody, or leave the option out");
     if (strlen(name) >= size)
         verb_refuse("'%.32s…' is too long for a name; at most %zu bytes work", name, size - 1);
     memcpy(ret, name, strlen(name) + 1);

@@ -429,6 +429,8 @@ def test_cancel_by_filter(divvy):
 
 @pytest.mark.parametrize("words, code, sentence", [
     (["--user", "nobody-has-this-name"], 4, "nobody-has-this-name"),
+    (["--user", ""], 2, "an empty name is nobody's"), (["--account", ""], 2, "an empty name is nobody's"),
+    (["--mine", "--state", ""], 2, "'' is no state"),
     (["--mine", "--user", "root"], 2, "--mine and --user each say whose"),
     (["--mine", "--state", "waiting,failed"], 2, "has ended already"),
     (["--mine", "--state", "wating"], 2, "did you mean waiting?"),
@@ -438,6 +440,17 @@ def test_cancel_by_a_filter_that_cannot_be(divvy, words, code, sentence):
     refused = divvy.run("cancel", *words, check=False)
     assert refused.returncode == code and sentence in refused.stderr
     assert divvy.show(job)["state"] == "pending", "nothing is half done"
+
+
+@pytest.mark.parametrize("cards", ["", ",", "gpu0,gpu", "gpu0,"])
+def test_what_names_no_card_changes_none(divvy, cards):
+    done = divvy.run("pool", cards, "off", check=False)
+    pools = [card["pool"] for card in divvy.json("gpus")["cards"]]
+    if cards == "gpu0,":
+        assert done.returncode == 0 and pools == ["off", "queue"]
+    else:
+        assert done.returncode == 2 and "is no card; cards are called gpu0" in done.stderr
+        assert pools == ["queue", "queue"], "nothing is half done"
 
 
 # ---- output that goes nowhere ----
