@@ -138,6 +138,11 @@ static bool fits(const struct sched *s, const struct node_need *n, const struct 
            (!needs_mem(n) || a.mem_bytes <= s->policy.node.mem_bytes);
 }
 
+bool node_meet(const struct node_need *a, const struct node_need *b)
+{
+    return (needs_cpu(a) && needs_cpu(b)) || (needs_mem(a) && needs_mem(b));
+}
+
 bool node_over(const struct sched *s, const struct node_need *n)
 {
     struct node_need nobody = { .cpu_milli = 0 };

@@ -59,6 +59,8 @@ void node_look(struct sched *s, const struct inventory *inv);
 
 void node_add(struct node_need *sum, const struct node_need *n);
 void node_sub(struct node_need *sum, const struct node_need *n);
+/* Is there something of which both need? */
+bool node_meet(const struct node_need *a, const struct node_need *b);
 bool node_same(const struct node_need *a, const struct node_need *b);
 
 /* What a job says, as far as it is counted here. */

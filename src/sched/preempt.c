@@ -132,6 +132,13 @@ static bool stays(const struct entry *v)
     return v->shape->class->set && v->shape->class->preempt == PREEMPT_NEVER;
 }
 
+/* One without cards makes room only by what it has of the machine. */
+static bool gives_machine(const struct sched *s, const struct entry *e, const struct entry *v)
+{
+    struct node_need least = node_least(s, e->shape->question);
+    return node_meet(&v->run->need, &least);
+}
+
 /*
  * A class stands above those that it pushes out. If shares could take back what a class has taken,
  * jobs would go for each other in a circle.
@@ -144,11 +151,11 @@ static bool same_tier(const struct class *a, const struct class *b)
 static bool may_go(const struct sched *s, const struct entry *e, double need_ppm,
                    const struct entry *v)
 {
-    if (v->run->leaving || !v->run->held_ppm)
+    if (v->run->leaving)
         return false;
     if (class_says(e, v))
-        return true;
-    if (!same_tier(e->shape->class, v->shape->class) || stays(v))
+        return v->run->held_ppm || gives_machine(s, e, v);
+    if (!v->run->held_ppm || !same_tier(e->shape->class, v->shape->class) || stays(v))
         return false;
     if (v->shape->leaf == e->shape->leaf)
         return s->policy.preempt_las && by_service(e) &&
@@ -169,7 +176,7 @@ static void take_stock(struct sched *s)
         s->leaves[i]->due = due_of(s, s->leaves[i]);
     }
     for (size_t i = 0; i < s->class_count; i++)
-        s->classes[i]->held_ppm = 0;
+        s->classes[i]->held_ppm = s->classes[i]->cardless = 0;
     for (const struct entry *e = s->runs; e; e = e->right) {
         struct levels *l = &e->shape->leaf->levels;
         if (e->run->leaving)
@@ -178,10 +185,11 @@ static void take_stock(struct sched *s)
         if (e->order > l->last_order[e->level])
             l->last_order[e->level] = e->order;
         e->shape->class->held_ppm += e->run->held_ppm;
+        e->shape->class->cardless += !e->run->held_ppm;
     }
 }
 
-/* No more than this can be had for `e`. */
+/* No more than this of cards can be had for `e`. */
 static double most_ppm(const struct sched *s, const struct entry *e, double need_ppm)
 {
     const struct leaf *mine = e->shape->leaf;
@@ -201,6 +209,15 @@ static double most_ppm(const struct sched *s, const struct entry *e, double need
         sum += over > 0 && ranks_before(s, mine, other) ? over : 0;
     }
     return sum;
+}
+
+/* Are there some who could go for it only for what they have of the machine? */
+static bool may_push_cardless(const struct sched *s, const struct entry *e)
+{
+    bool any = false;
+    for (size_t i = 0; i < s->class_count; i++)
+        any = any || (e->shape->class->preempts >> i & 1 && s->classes[i]->cardless);
+    return any;
 }
 
 static double free_ppm(const struct inventory *inv)
@@ -516,7 +533,8 @@ static size_t list_waiting(struct sched *s, const struct inventory *inv, struct 
                 continue;
             question_look(s, inv, sh->question); /* nobody may have looked at it in this cycle */
             double need = need_ppm(inv, e), most = most_ppm(s, e, need);
-            if (most <= 0 || (inv->bulk && most + free_ppm(inv) < need))
+            if ((most <= 0 && !may_push_cardless(s, e)) ||
+                (inv->bulk && most + free_ppm(inv) < need))
                 continue;
             ARRAY_ROOM(*ret, alloc, n + 1);
             (*ret)[n++] = (struct waiting){ .entry = e, .turn = turn_of(s, e, now.boot_us) };

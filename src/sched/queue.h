@@ -138,6 +138,7 @@ struct class
     int preempt, signal; /* how its own jobs go: enum qos_preempt */
     int64_t grace_us;
     uint64_t held_ppm; /* after take_stock (preempt.c) */
+    uint64_t cardless; /* jobs that run without cards; as the last */
     struct fence fence;
 };
 

@@ -334,7 +334,8 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
  * (preempt_shares): so nobody is stopped in a circle. The last two hold among
  * classes of one priority that stand as high, where a class stands above those
  * that it pushes out. Jobs of a class that was set and is never pushed out stay
- * in any case.
+ * in any case. Of those without cards only a class pushes anybody out, and only
+ * of CPUs or memory of the machine that are needed: they have no share of a card.
  *
  * Who goes. The fewest jobs with whom gone the whole request fits: on cards
  * that no window closes within its limit, and within all limits, counting what

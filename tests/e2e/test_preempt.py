@@ -89,6 +89,19 @@ def test_a_daemon_killed_meanwhile_stops_no_second_one(divvy):
     divvy.wait_state(young, "pending")
 
 
+def test_one_without_cards_goes_for_memory_and_not_for_a_card(box, machine):
+    box.divvy.configure(CONFIG + "node: {memory: 1G}\ntask_limits: {memory: none, cpu: none}\n")
+    box.divvy.start()
+    divvy = box.divvy
+    card = running(divvy, "spare", "--gpus", "2", "--mem", "100M")
+    bare = running(divvy, "spare", "--mem", "600M")
+    running(divvy, "urgent", "--mem", "700M")
+    assert divvy.wait_state(bare, "pending")["attempt"] == 1
+    assert divvy.json("show", card)["state"] == "running"
+    submit(divvy, "urgent", "--gpus", "1", "--mem", "10M")
+    divvy.wait_state(card, "pending")
+
+
 # ---- with time for a checkpoint ----
 
 TRAINING = """

@@ -40,12 +40,23 @@ static void world_done(struct world *w)
     inventory_done(&w->inv);
 }
 
+static void put(struct world *w, struct sched_job job)
+{
+    job.submit_us = w->now.boot_us;
+    sched_add(w->queue, &job);
+}
+
 static void submit(struct world *w, uint64_t id, const char *account, const char *qos,
                    struct request r)
 {
-    struct sched_job job = { .id = id, .account = account, .qos = qos, .request = &r };
-    job.submit_us = w->now.boot_us;
-    sched_add(w->queue, &job);
+    put(w, (struct sched_job){ .id = id, .account = account, .qos = qos, .request = &r });
+}
+
+static void submit_mem(struct world *w, uint64_t id, const char *qos, struct request r,
+                       uint64_t gib)
+{
+    put(w, (struct sched_job){
+               .id = id, .account = "a", .qos = qos, .request = &r, .mem_bytes = gib * GIB });
 }
 
 /* How many start. */
@@ -192,6 +203,66 @@ static void on_a_real_board_the_slice_in_the_way_goes(void **state)
     world_done(&w);
 }
 
+static struct request ask_nothing(void)
+{
+    return (struct request){ .kind = REQUEST_NOTHING, .count = 1 };
+}
+
+static void expect_one_goes(struct world *w, uint64_t by, uint64_t victim)
+{
+    struct sched_preemption pre;
+    assert_true(preempt(w, &pre));
+    assert_int_equal(pre.job_id, by);
+    assert_int_equal(pre.count, 1);
+    assert_int_equal(pre.victims[0], victim);
+    sched_preemption_done(&pre);
+    stop(w, victim);
+    assert_int_equal(cycle(w), 1);
+}
+
+static void those_without_cards_go_for_what_the_machine_lacks(void **state)
+{
+    (void)state;
+    struct sched_policy p = SCHED_POLICY_DEFAULT;
+    struct sched_preemption pre;
+    struct world w;
+    p.node.mem_bytes = 100 * GIB;
+    p.mode_hold_us = 0;
+    p.preempt_shares = true;
+    world_init(&w, 0, SCHED_FIFO, &p);
+    set_classes(&w);
+    submit_mem(&w, 1, "spare", ask_slices("1g.10gb", 1), 10);
+    submit_mem(&w, 2, "spare", ask_nothing(), 60);
+    assert_int_equal(cycle(&w), 2);
+    submit_mem(&w, 3, "urgent", ask_cards(1), 10);
+    expect_one_goes(&w, 3, 1); /* 2 is as young and has no card to give */
+    submit_mem(&w, 4, "urgent", ask_nothing(), 50);
+    expect_one_goes(&w, 4, 2);
+    submit_mem(&w, 5, "urgent", ask_nothing(), 90);
+    submit(&w, 6, "b", NULL, ask_cards(1));
+    assert_false(preempt(&w, &pre)); /* nobody stands below these */
+    world_done(&w);
+}
+
+static void one_with_a_card_goes_for_memory_alone(void **state)
+{
+    (void)state;
+    struct sched_policy p = SCHED_POLICY_DEFAULT;
+    struct sched_preemption pre;
+    struct world w;
+    p.node.mem_bytes = 100 * GIB;
+    world_init(&w, 0, SCHED_FIFO, &p);
+    set_classes(&w);
+    submit_mem(&w, 1, "spare", ask_slices("1g.10gb", 1), 90);
+    submit_mem(&w, 2, "spare", ask_nothing(), 5);
+    assert_int_equal(cycle(&w), 2);
+    submit_mem(&w, 3, "urgent", ask_slices("1g.10gb", 1), 80);
+    expect_one_goes(&w, 3, 1); /* 2 alone would not do, and is not needed with it */
+    submit_mem(&w, 4, "urgent", ask_nothing(), 100);
+    assert_false(preempt(&w, &pre)); /* 2 alone would not do: it is not stopped in vain */
+    world_done(&w);
+}
+
 static void who_had_more_service_goes_for_who_had_less(void **state)
 {
     (void)state;
@@ -329,6 +400,8 @@ int main(void)
         cmocka_unit_test(nobody_goes_for_what_is_freed_anyway),
         cmocka_unit_test(one_old_job_goes_rather_than_two_young_ones),
         cmocka_unit_test(on_a_real_board_the_slice_in_the_way_goes),
+        cmocka_unit_test(those_without_cards_go_for_what_the_machine_lacks),
+        cmocka_unit_test(one_with_a_card_goes_for_memory_alone),
         cmocka_unit_test(who_had_more_service_goes_for_who_had_less),
         cmocka_unit_test(a_larger_share_goes_for_a_smaller_and_never_back),
         cmocka_unit_test(shares_take_back_nothing_that_a_class_took),
