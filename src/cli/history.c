@@ -79,6 +79,13 @@ static void machine_csv(struct text *t, const struct job_view *v)
     text_add(t, "\n");
 }
 
+static const char *state_word(const struct job_view *v)
+{
+    if (v->state != JOB_PENDING)
+        return job_state_word(v->state);
+    return v->preempted.times ? "preempted" : "requeued";
+}
+
 static void row_csv(struct text *t, const struct job_view *v, json_t *j)
 {
     text_addf(t, "%" PRIu64 ",", v->id);
@@ -97,8 +104,7 @@ static void row_csv(struct text *t, const struct job_view *v, json_t *j)
     time_csv(t, v->start_wall_us);
     text_add(t, ",");
     time_csv(t, v->end_wall_us);
-    text_addf(t, ",%.0f,%s,%s,", (double)v->limit_us / (double)CLOCK_SECOND,
-              v->state == JOB_PENDING ? "requeued" : job_state_word(v->state),
+    text_addf(t, ",%.0f,%s,%s,", (double)v->limit_us / (double)CLOCK_SECOND, state_word(v),
               v->attached ? "yes" : "no");
     machine_csv(t, v);
 }
@@ -119,7 +125,7 @@ static void row_table(struct table *t, const struct job_view *v, json_t *j, int6
     table_cell(t, v->account);
     table_cell(t, v->name);
     table_cell(t, asks.buf);
-    table_cell(t, v->state == JOB_PENDING ? "requeued" : job_state_word(v->state));
+    table_cell(t, state_word(v));
     table_cell(t, ended.buf);
     table_cell(t, ran.buf);
     table_cellf(t, "%.2f", json_number_value(json_object_get(usage, "held_card_hours")));

@@ -89,6 +89,16 @@ static const char *reason_alone(const struct job_view *v)
     return v->reason + (text_starts(v->reason, begin.buf) ? begin.len : 0);
 }
 
+static void add_preempted(struct text *t, const struct job_preempted *p, int64_t now_wall_us)
+{
+    if (p->times > 1)
+        text_addf(t, "%u times, the last ", p->times);
+    text_add(t, "at ");
+    when_add(t, p->wall_us, now_wall_us);
+    text_add(t, p->by ? " for " : "");
+    job_preempted_add_by(t, p);
+}
+
 static void add_where_or_why(struct text *t, const struct job_view *v, int64_t now_wall_us)
 {
     if (job_state_ended(v->state)) {
@@ -97,7 +107,7 @@ static void add_where_or_why(struct text *t, const struct job_view *v, int64_t n
     }
     if (v->place.count) {
         place_add_text(t, &v->place);
-        if (v->state == JOB_RUNNING && v->reason)
+        if ((v->state == JOB_RUNNING || v->state == JOB_ENDING) && v->reason)
             text_addf(t, "; %s", v->reason);
         return;
     }
@@ -109,6 +119,10 @@ static void add_where_or_why(struct text *t, const struct job_view *v, int64_t n
     }
     if (v->reason)
         text_addf(t, "%s%s", t->len ? ": " : "", reason_alone(v));
+    if (v->preempted.times) {
+        text_add(t, t->len ? "; preempted " : "preempted ");
+        add_preempted(t, &v->preempted, now_wall_us);
+    }
 }
 
 static int rank(const struct job_view *v)
@@ -300,6 +314,15 @@ static void rows_times(struct table *t, const struct job_view *v, int64_t now_wa
     }
 }
 
+static void row_preempted(struct table *t, const struct job_view *v, int64_t now_wall_us)
+{
+    AUTO(text) struct text words = TEXT_INIT;
+    if (!v->preempted.times)
+        return;
+    add_preempted(&words, &v->preempted, now_wall_us);
+    row(t, "preempted", words.buf);
+}
+
 static void row_gpu_use(struct table *t, const struct job_view *v)
 {
     AUTO(text) struct text used = TEXT_INIT;
@@ -380,6 +403,7 @@ void job_draw(const struct job_view *v, int64_t now_wall_us, const struct screen
     rows_limits(&t, v);
     rows_where(&t, v);
     rows_times(&t, v, now_wall_us);
+    row_preempted(&t, v, now_wall_us);
     rows_end(&t, v);
     rows_private(&t, v);
     table_draw(&t, s, ret);

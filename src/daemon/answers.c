@@ -135,6 +135,7 @@ static void view_live(struct daemon *d, const struct job *j, bool explain, struc
         v->reason = answers_keep(d, 7, idle);
     if (j->state == JOB_PENDING && explain)
         v->reason = waits_for(d, j, v);
+    preempt_show(d, j->id, v);
 }
 
 static void view_row(const struct job_row *row, struct job_view *v)
@@ -187,6 +188,7 @@ static int take_row(const struct job_row *row, void *arg)
     place_copy(&row->last.place, &d->view_place);
     v->place = d->view_place;
     f->found = true;
+    preempt_show(d, row->id, v);
     return 1;
 }
 

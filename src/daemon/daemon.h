@@ -330,7 +330,7 @@ struct daemon {
     /* What an answer borrowed until the next turn. */
     struct job_spec view_spec;
     struct place view_place;
-    char *view_words[9];
+    char *view_words[10];
 };
 
 /* ---- turn.c ---- */
@@ -487,6 +487,8 @@ void op_act(void *ctx, struct api_request *req, const struct api_caller *who, ui
 /* ---- preempt.c ---- */
 /* Stops those that have to go for one that waits, where their classes say so. */
 void preempt_for_others(struct daemon *d, struct now now);
+/* How often, when and for whom it was stopped so, into its view. Reads the store. */
+void preempt_show(struct daemon *d, uint64_t id, struct job_view *v);
 /* It has just become ready to start: not so, if it was to be stopped meanwhile. */
 void preempt_ready(struct job *j);
 /* What it is told before TERM, if it is stopped for another and its class wants that. */

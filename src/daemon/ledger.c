@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "model/charge.h"
+#include "store/preempted.h"
 
 typedef int (*book_fn)(const struct ledger_place *where, const struct held *h, void *arg,
                        struct err *e);
@@ -126,6 +127,9 @@ int ledger_end(struct job *j, enum job_state outcome, struct now now, struct err
                                .outcome = outcome };
     if (a->exit.ended_boot_us)
         row.ended_wall_us -= now.boot_us - a->exit.ended_boot_us;
+    struct preempted_row gone = { .times = 0 };
+    if (store_read_preempted(j->daemon->store, j->id, a->number, &gone, e) == 0)
+        row.preempted_by = gone.by;
     int r = book_attempt(j, true, now, book_in_store, j->daemon->store, &row.held, e);
     return r < 0 ? r : store_add_history(j->daemon->store, &row, e);
 }
@@ -167,13 +171,21 @@ static int list_row(const struct history_row *row, void *arg)
 {
     struct history_list *l = arg;
     bool again = row->outcome == JOB_PENDING;
+    struct job_preempted gone = { .times = row->preempted_by != 0,
+                                  .wall_us = row->ended_wall_us,
+                                  .by = row->preempted_by };
+    auto_free char *why =
+        row->preempted_by ? text_fmt("preempted for #%" PRIu64, row->preempted_by) : NULL;
     struct job_view v = { .id = row->job_id,
                           .uid = row->uid,
                           .user = row->user,
                           .account = row->account,
                           .name = row->name,
                           .state = row->outcome,
-                          .reason = again ? "it went back to the queue" : NULL,
+                          .reason = why     ? why
+                                    : again ? "it went back to the queue"
+                                            : NULL,
+                          .preempted = gone,
                           .request = row->request,
                           .place = row->place,
                           .attempt = row->attempt,

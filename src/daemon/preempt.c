@@ -4,6 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "store/preempted.h"
+
 /* NOLINTNEXTLINE(misc-redundant-expression): two rooms, and each may change its own */
 _Static_assert(QOS_GRACE_MAX_US <= JOBDIR_GRACE_MAX_US, "a supervisor takes what a class may say");
 
@@ -22,13 +25,36 @@ static int way_of(const struct job *j)
     return q ? q->preempt : PREEMPT_NEVER;
 }
 
+static void note(const struct job *j, uint64_t by, const char *user)
+{
+    struct err e = ERR_INIT;
+    if (turn_write(j->daemon) && store_add_preempted(j->daemon->store, j->id, j->attempt->number,
+                                                     by, user, clock_now().wall_us, &e) < 0)
+        log_line(LOG_ERROR, "job %" PRIu64 ": %s", j->id, e.text);
+}
+
+void preempt_show(struct daemon *d, uint64_t id, struct job_view *v)
+{
+    struct preempted_row row = { .times = 0 };
+    if (!v->attempt || store_read_preempted(d->store, id, 0, &row, NULL) < 0 || !row.times)
+        return;
+    v->preempted = (struct job_preempted){ .times = row.times,
+                                           .wall_us = row.wall_us,
+                                           .by = row.by,
+                                           .user = answers_keep(d, 9, row.user) };
+}
+
 /* One that is being prepared is stopped as soon as it could start: what is cut stays cut. */
 static void stop(struct job *j, uint64_t by)
 {
-    auto_free char *why = text_fmt("preempted for job %" PRIu64, by);
+    const struct job *other = jobs_find(j->daemon, by);
+    auto_free char *why =
+        other ? text_fmt("preempted for #%" PRIu64 " of %s (%s)", by, other->user, other->name)
+              : text_fmt("preempted for #%" PRIu64, by);
     j->attempt->preempted_for = by;
     if (j->state == JOB_PREPARING)
         return;
+    note(j, by, other ? other->user : "");
     /* a failed store starts over */
     if (way_of(j) == PREEMPT_CANCEL)
         (void)job_stop(j, JOB_PREEMPTED, JOBDIR_STOP_PREEMPT, why);

@@ -99,6 +99,26 @@ static void why_place(struct daemon *d, const struct job *j, const struct sched_
     why_terms(x, v);
 }
 
+/* What became of it before. */
+static void why_before(struct daemon *d, const struct job *j, struct now now, struct why_view *v)
+{
+    struct job_view view = { .attempt = j->attempts };
+    const struct job_preempted *p = &view.preempted;
+    AUTO(text) struct text t = TEXT_INIT;
+    preempt_show(d, j->id, &view);
+    if (p->times > 1)
+        text_addf(&t, "%u times, the last ", p->times);
+    if (p->times) {
+        text_add(&t, "at ");
+        waits_add_moment(&t, p->wall_us, now.wall_us);
+        text_add(&t, " for ");
+        job_preempted_add_by(&t, p);
+        why_view_add(v, "preempted", "%s", t.buf);
+    }
+    if (j->reason && j->reason[0] && !text_starts(j->reason, "preempted for "))
+        why_view_add(v, "last try", "%s", j->reason);
+}
+
 void why_pending(struct daemon *d, const struct job *j, struct why_view *v)
 {
     struct sched_explanation x;
@@ -117,8 +137,7 @@ void why_pending(struct daemon *d, const struct job *j, struct why_view *v)
     if (!late)
         why_start(&x, now, v);
     why_place(d, j, &x, blocked, now, v);
-    if (j->reason && j->reason[0])
-        why_view_add(v, "last try", "%s", j->reason);
+    why_before(d, j, now, v);
     why_cards(d, now, v);
     why_sooner(&x, v);
 }

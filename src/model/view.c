@@ -144,6 +144,36 @@ static int read_enforced(json_t *list)
     return bits;
 }
 
+void job_preempted_add_by(struct text *t, const struct job_preempted *p)
+{
+    if (p->by)
+        text_addf(t, "#%" PRIu64 "%s%s", p->by, p->user && p->user[0] ? " of " : "",
+                  p->user ? p->user : "");
+}
+
+static json_t *preempted_to_json(const struct job_preempted *p)
+{
+    if (!p->times)
+        return json_null();
+    json_t *j = json_object();
+    json_put_u64(j, "times", p->times);
+    put_time(j, "wall_us", p->wall_us);
+    json_put(j, "by", p->by ? json_integer((json_int_t)p->by) : json_null());
+    json_put_text(j, "user", p->user);
+    return j;
+}
+
+static int read_preempted(json_t *j, struct job_preempted *p, struct err *e)
+{
+    struct fields f;
+    fields_open(&f, j, "preempted", e);
+    p->times = (uint32_t)fields_u64(&f, "times", FIELD_REQUIRED, 1, UINT32_MAX, 1);
+    p->wall_us = fields_i64(&f, "wall_us", FIELD_OPTIONAL, INT64_MIN, INT64_MAX, 0);
+    p->by = fields_u64(&f, "by", FIELD_OPTIONAL, 0, INT64_MAX, 0);
+    p->user = fields_text(&f, "user", FIELD_OPTIONAL, TEXT_FIELD_MAX);
+    return fields_close(&f, FIELDS_OPEN);
+}
+
 json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom)
 {
     json_t *j = json_object();
@@ -166,6 +196,7 @@ json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom)
     put_time(j, "end_wall_us", v->end_wall_us);
     put_time(j, "expected_start_wall_us", v->expected_start_wall_us);
     json_put_text(j, "expected_place", v->expected_place);
+    json_put(j, "preempted", preempted_to_json(&v->preempted));
     put_order(j, v);
     bool ended = v->exit.kind != EXIT_NONE;
     json_put(j, "exit", ended ? exit_to_json(&v->exit) : json_null());
@@ -266,6 +297,7 @@ int job_view_from_json(json_t *j, struct job_view *ret, struct err *e)
     read_view_words(&f, &v);
     read_view_order(&f, &v);
     json_t *array = fields_object(&f, "array", FIELD_OPTIONAL);
+    json_t *preempted = fields_object(&f, "preempted", FIELD_OPTIONAL);
     json_t *request = fields_object(&f, "request", FIELD_REQUIRED);
     json_t *place = fields_array(&f, "place", FIELD_OPTIONAL, 65536);
     json_t *exit = fields_object(&f, "exit", FIELD_OPTIONAL);
@@ -276,6 +308,8 @@ int job_view_from_json(json_t *j, struct job_view *ret, struct err *e)
         code = request_from_json(request, &v.request, e);
     if (code == 0 && array)
         code = read_array(array, &v, e);
+    if (code == 0 && preempted)
+        code = read_preempted(preempted, &v.preempted, e);
     if (code == 0 && exit)
         code = exit_from_json(exit, &v.exit, e);
     if (code == 0 && place)

@@ -27,6 +27,14 @@ enum job_enforced {
     JOB_ENFORCES_PIDS = 1 << 3,
 };
 
+/* How often it was stopped so that others could start, and the last time of it. */
+struct job_preempted {
+    uint32_t times;   /* 0: never */
+    int64_t wall_us;  /* when */
+    uint64_t by;      /* the job that it made room for; 0: not known */
+    const char *user; /* whose that was; NULL: not known */
+};
+
 struct job_view {
     uint64_t id;
     uid_t uid;           /* who submitted it */
@@ -51,8 +59,9 @@ struct job_view {
     const char *indices;  /* theirs, as in model/array.h; NULL with one */
     int64_t expected_start_wall_us; /* 0: not known, or it did start */
     const char *expected_place;     /* "gpu0/3g.40gb@4"; NULL: not known, or it did start */
-    struct job_exit exit;           /* kind EXIT_NONE while it has not ended */
-    bool attached;                  /* a `divvy run` */
+    struct job_preempted preempted;
+    struct job_exit exit; /* kind EXIT_NONE while it has not ended */
+    bool attached;        /* a `divvy run` */
     /* Of the machine, all its tasks together, as it is counted; 0: none. */
     uint64_t needs_mem_bytes, needs_cpu_milli;
     uint64_t mem_bytes; /* limits of each task: as asked for, or what holds by its share; 0: none */
@@ -78,6 +87,9 @@ enum job_view_for {
     JOB_VIEW_PUBLIC,  /* everybody on the machine: who, what for, where, since when */
     JOB_VIEW_PRIVATE, /* owner and operators: also command, directory, output, script */
 };
+
+/* "#37 of games"; nothing where that is not known. */
+void job_preempted_add_by(struct text *t, const struct job_preempted *p);
 
 /* New reference; never NULL. Beside the fields it carries "asks" and "addresses" in words. */
 json_t *job_view_to_json(const struct job_view *v, enum job_view_for whom);

@@ -45,8 +45,10 @@ int store_add_history(struct store *s, const struct history_row *row, struct err
         &q, s,
         "INSERT INTO history (job_id, attempt, uid, user, account, qos, name, request, place,"
         " limit_us, attached, mem_bytes, cpu_milli, submit_wall_us, started_wall_us,"
-        " ended_wall_us, outcome, parts, asked, held, compute, mem, seen, idle, measured, busy)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        " ended_wall_us, outcome, preempted_by, parts, asked, held, compute, mem, seen, idle,"
+        " measured, busy)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "?)");
     query_bind_u64(&q, row->job_id);
     query_bind_int(&q, row->attempt);
     query_bind_int(&q, row->uid);
@@ -64,6 +66,7 @@ int store_add_history(struct store *s, const struct history_row *row, struct err
     query_bind_int(&q, row->started_wall_us);
     query_bind_int(&q, row->ended_wall_us);
     query_bind_text(&q, job_state_word(row->outcome));
+    query_bind_u64(&q, row->preempted_by);
     bind_held(&q, &row->held);
     int r = query_write(&q, e);
     return r < 0 ? r : 0;
@@ -104,6 +107,7 @@ static int read_row(struct query *q, struct history_row *row, struct err *e)
     row->ended_wall_us = query_int(q);
     if (job_state_parse(query_text(q), &row->outcome) < 0)
         row->outcome = JOB_LOST; /* a later version's word */
+    row->preempted_by = query_u64(q);
     read_held(q, &row->held);
     return 0;
 }
@@ -116,7 +120,7 @@ int store_each_history(struct store *s, const struct history_query *hq, store_hi
         &q, s,
         "SELECT seq, job_id, attempt, uid, user, account, qos, name, request, place, limit_us,"
         " attached, mem_bytes, cpu_milli, submit_wall_us, started_wall_us, ended_wall_us, outcome,"
-        " parts, asked, held, compute, mem, seen, idle, measured, busy FROM history"
+        " preempted_by, parts, asked, held, compute, mem, seen, idle, measured, busy FROM history"
         " WHERE seq > ? AND ended_wall_us >= ? AND ended_wall_us < ?"
         " AND (?4 IS NULL OR user = ?4) AND (?5 IS NULL OR account = ?5)"
         " ORDER BY seq LIMIT ?6");

@@ -28,6 +28,7 @@ struct history_row {
     uint32_t cpu_milli;
     int64_t submit_wall_us, started_wall_us, ended_wall_us;
     enum job_state outcome; /* JOB_PENDING: went back to the queue */
+    uint64_t preempted_by;  /* the job that it made room for; 0: it did not */
     struct held held;
 };
 

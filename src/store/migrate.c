@@ -146,6 +146,14 @@ static const char version_1[] =
     " charge_ppm_us INTEGER NOT NULL DEFAULT 0,"
     " PRIMARY KEY (job_id, attempt)) STRICT, WITHOUT ROWID;"
 
+    "CREATE TABLE preempted (" /* attempts that were stopped for another job */
+    " job_id INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,"
+    " attempt INTEGER NOT NULL,"
+    " by_job INTEGER NOT NULL,"
+    " by_user TEXT NOT NULL,"
+    " wall_us INTEGER NOT NULL,"
+    " PRIMARY KEY (job_id, attempt)) STRICT, WITHOUT ROWID;"
+
     "CREATE TABLE plans ("
     " id INTEGER PRIMARY KEY AUTOINCREMENT,"
     " job_id INTEGER REFERENCES jobs (id) ON DELETE CASCADE," /* NULL: somebody's layout */
@@ -193,6 +201,7 @@ static const char version_1[] =
     " started_wall_us INTEGER NOT NULL,"
     " ended_wall_us INTEGER NOT NULL,"
     " outcome TEXT NOT NULL,"
+    " preempted_by INTEGER NOT NULL," /* the job that it made room for; 0: it did not */
     " parts INTEGER NOT NULL,"
     " asked REAL NOT NULL,"
     " held REAL NOT NULL,"

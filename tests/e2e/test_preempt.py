@@ -55,6 +55,7 @@ def test_the_youngest_goes_back_to_its_place_and_comes_again(divvy):
     assert divvy.json("show", old)["state"] == "running"
     waits = divvy.json("show", young)
     assert waits["state"] == "pending" and waits["attempt"] == 1
+    assert waits["preempted"]["times"] == 1 and waits["preempted"]["by"] == urgent
     divvy.run("cancel", urgent)
     again = divvy.wait_state(young, "running")  # before the one that came later
     assert again["attempt"] == 2
@@ -65,7 +66,7 @@ def test_what_is_to_be_cancelled_ends_as_preempted(divvy):
     scrap = running(divvy, "scrap", "--gpus", "2")
     running(divvy, "urgent")
     ended = divvy.wait(scrap)
-    assert ended["state"] == "preempted" and "preempted for job" in ended["reason"]
+    assert ended["state"] == "preempted" and ended["reason"].startswith("preempted for #")
 
 
 def test_nobody_is_stopped_for_a_class_that_may_not(divvy):

@@ -94,3 +94,31 @@ def test_who_is_held_is_not_in_line(divvy):
     told = terms(divvy, held)
     assert told["order"] == "not in line as long as that is so"
     assert "ahead" not in told and "kept for" not in told
+
+
+def test_a_job_that_was_pushed_out_says_by_whom_when_and_how_often(divvy):
+    pushed = submit(divvy, ALICE, "--name", "pushed", "--time", "2h")
+    divvy.wait_state(pushed, "running")
+    for times in (1, 2):
+        urgent = submit(divvy, BOB, "--qos", "urgent", "--name", "rush", "--time", "1h")
+        divvy.wait_state(urgent, "running")
+        told = divvy.wait_state(pushed, "pending")
+        at = clock(told["preempted"]["wall_us"])
+        words = f"{'2 times, the last ' if times == 2 else ''}at {at} for #{urgent} of {BOB}"
+        assert told["preempted"] == {"times": times, "by": urgent, "user": str(BOB),
+                                     "wall_us": told["preempted"]["wall_us"]}
+        assert terms(divvy, pushed)["preempted"] == words
+        assert f"; preempted {words}" in divvy.run("queue").stdout
+        assert f"preempted    {words}" in divvy.run("show", pushed).stdout
+        divvy.kill()
+        divvy.start()
+        assert divvy.show(pushed)["preempted"]["times"] == times, "it outlives a daemon"
+        divvy.run("cancel", urgent)
+        divvy.wait_state(pushed, "running")
+    assert divvy.show(pushed)["preempted"]["times"] == 2
+    assert divvy.show(urgent)["preempted"] is None
+    gone = [job for job in divvy.json("history")["jobs"] if job["id"] == pushed]
+    assert [job["preempted"]["times"] for job in gone] == [1, 1]
+    assert gone[-1]["reason"] == f"preempted for #{urgent}"
+    assert [line.split(",")[13] for line in divvy.run("history", "--csv").stdout.splitlines()
+            if line.startswith(f"{pushed},")] == ["preempted", "preempted"]

@@ -56,6 +56,24 @@ static void test_a_job_comes_back(void **state)
     job_view_done(&back);
 }
 
+static void test_who_was_pushed_out_says_for_whom(void **state)
+{
+    (void)state;
+    struct placed placed;
+    struct job_view v = running_job(&placed), back;
+    auto_json json_t *never = job_view_to_json(&v, JOB_VIEW_PUBLIC);
+    assert_true(json_is_null(json_object_get(never, "preempted")));
+    v.preempted = (struct job_preempted){ .times = 2, .wall_us = 11, .by = 37, .user = "games" };
+    auto_json json_t *j = job_view_to_json(&v, JOB_VIEW_PUBLIC);
+    assert_int_equal(job_view_from_json(j, &back, NULL), 0);
+    assert_int_equal(back.preempted.times, 2);
+    assert_int_equal(back.preempted.wall_us, 11);
+    AUTO(text) struct text t = TEXT_INIT;
+    job_preempted_add_by(&t, &back.preempted);
+    assert_string_equal(t.buf, "#37 of games");
+    job_view_done(&back);
+}
+
 static void test_words_for_people(void **state)
 {
     (void)state;
@@ -156,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_job_comes_back),
+        cmocka_unit_test(test_who_was_pushed_out_says_for_whom),
         cmocka_unit_test(test_words_for_people),
         cmocka_unit_test(test_strangers_see_no_command),
         cmocka_unit_test(test_an_unknown_state_is_an_error),
