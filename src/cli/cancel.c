@@ -38,7 +38,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!c->jobs.count && !c->by_filter)
-            verb_refuse("which job? divvy cancel 41, or --mine");
+            verb_refuse(c->filter.states ? "whose? Add --mine, --user or --account"
+                                         : "which job? divvy cancel 41, or --mine");
         if (c->jobs.count && (c->by_filter || c->filter.states))
             verb_refuse("either numbers of jobs, or --mine, --user, --account and --state");
         if (c->filter.states & JOB_STATES_ENDED)

@@ -19,6 +19,8 @@ enum how {
     ONE,      /* only 1 makes sense here */
     TASKS,    /* so many processes srun starts */
     PER_TASK, /* GPUS, times those */
+    OPEN_MODE,
+    INVALID_DEPENDENCY,
     LEFT_OUT,
     LEFT_OUT_FLAG,
 };
@@ -58,7 +60,8 @@ static const struct known {
     { "mail-user", 0, NULL, LEFT_OUT },
     { "constraint", 'C', NULL, LEFT_OUT },
     { "comment", 0, NULL, LEFT_OUT },
-    { "open-mode", 0, NULL, LEFT_OUT },
+    { "open-mode", 0, "--append", OPEN_MODE },
+    { "kill-on-invalid-dep", 0, "--keep-invalid", INVALID_DEPENDENCY },
     { "nice", 0, NULL, LEFT_OUT },
     { "mem-per-cpu", 0, NULL, LEFT_OUT },
     { "mem-per-gpu", 0, NULL, LEFT_OUT },
@@ -156,8 +159,10 @@ static int take_gpus(struct translation *t, const char *value, uint32_t times)
     if (is_profile(type) && count)
         return emit_gpu(t, count == 1 ? text_fmt("--slice=%s", type)
                                       : text_fmt("--slice=%s:%" PRIu64, type, count));
-    if (type[0])
-        leave_out(t, type);
+    if (type[0]) {
+        auto_free char *word = text_fmt("the kind of card, %s", type);
+        leave_out(t, word);
+    }
     return count == 0 ? 0 : emit_gpu(t, text_fmt("--gpus=%" PRIu64, count));
 }
 
@@ -183,6 +188,18 @@ static void take_signal(struct translation *t, const char *value)
 static int take_one(struct translation *t, const char *value)
 {
     return strcmp(value, "1") == 0 ? 0 : wrong(t, "this is one machine: --nodes can only be 1");
+}
+
+/* One word is an option of ours, the other what happens without it. */
+static int take_either(struct translation *t, const struct known *k, const char *value,
+                       const char *ours, const char *usual)
+{
+    auto_free char *why = text_fmt("--%s is %s or %s", k->name, ours, usual);
+    if (strcmp(value, ours) == 0)
+        emit(t, text_dup(k->ours));
+    else if (strcmp(value, usual) != 0)
+        return wrong(t, why);
+    return 0;
 }
 
 static int take_tasks(struct translation *t, const struct known *k, const char *value)
@@ -239,6 +256,10 @@ static int take_option(struct translation *t, const struct known *k, const char 
         return 0;
     case ONE:
         return take_one(t, value);
+    case OPEN_MODE:
+        return take_either(t, k, value, "append", "truncate");
+    case INVALID_DEPENDENCY:
+        return take_either(t, k, value, "no", "yes");
     case LEFT_OUT:
     case LEFT_OUT_FLAG:
         break;
@@ -304,8 +325,8 @@ int sbatch_words(const char *file, const struct script_options *found, struct sc
         r = finish(&t);
     *ret_note = NULL;
     if (r >= 0 && t.left_out.len)
-        *ret_note = text_fmt("%s: #SBATCH options that mean nothing here were left out: %s", file,
-                             t.left_out.buf);
+        *ret_note = text_fmt("%s: #SBATCH options without a counterpart here were left out: %s",
+                             file, t.left_out.buf);
     text_done(&t.left_out);
     if (r < 0)
         return r;

@@ -288,6 +288,16 @@ static int parse_cpus(const char *words, uint32_t *ret, struct err *e)
     return 0;
 }
 
+/* Slurm means MiB by a number alone. */
+static int too_small(const char *words, struct err *e)
+{
+    bool number = words[strspn(words, "0123456789")] == '\0';
+    return number
+               ? err_set(e, -EINVAL, "--mem: %s bytes leave no room to start; %sM is so many MiB",
+                         words, words)
+               : err_set(e, -EINVAL, "--mem: less than 1M leaves no room to start");
+}
+
 static int read_limits(const struct job_options *o, struct job_spec *s, struct err *e)
 {
     const struct job_option_value *mem = &o->values[OPT_MEM];
@@ -296,7 +306,7 @@ static int read_limits(const struct job_options *o, struct job_spec *s, struct e
     if (mem->words)
         r = wrong(mem, text_parse_size(mem->words, "--mem", &s->mem_bytes, e), e);
     if (r == 0 && mem->words && s->mem_bytes < JOB_MEM_MIN)
-        r = wrong(mem, err_set(e, -EINVAL, "--mem: less than 1M leaves no room to start"), e);
+        r = wrong(mem, too_small(mem->words, e), e);
     if (r == 0 && cpus->words)
         r = wrong(cpus, parse_cpus(cpus->words, &s->cpu_milli, e), e);
     return r;

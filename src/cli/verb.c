@@ -165,19 +165,52 @@ static const struct argp_option *find_option(const struct argp_option *table, co
     return NULL;
 }
 
+/* What users of Slurm bring along, where it has another name here. */
+static const struct {
+    const char *word, *option;
+} habits[] = {
+    { "cpus-per-task", "cpus" },
+    { "-c", "cpus" },
+    { "job-name", "name" },
+    { "export", "env" },
+    { "gres", "gpus" },
+    { "gpus-per-node", "gpus" },
+    { "ntasks", "tasks" },
+    { "mem-per-gpu", "mem" },
+    { "cpus-per-gpu", "cpus" },
+    { "parsable", "quiet" },
+    { "open-mode", "append" },
+    { "workdir", "chdir" },
+    { "kill-on-invalid-dep", "keep-invalid" },
+};
+
+static const char *habit_of(const char *word)
+{
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+        if (strcmp(habits[i].word, word) == 0)
+            return habits[i].option;
+    return NULL;
+}
+
+/* What was meant; NULL: nothing is near. Letters only by habit. */
 static const char *nearest_option(const struct argp_option *own, const char *word)
 {
     const char *names[96];
     size_t n = 0;
-    auto_free char *given = text_dup(word + strspn(word, "-"));
-    given[strcspn(given, "=")] = '\0';
-    for (const struct argp_option *o = own; o && (o->name || o->key || o->doc); o++)
+    bool letter = word[1] != '-';
+    auto_free char *given =
+        text_fmt("%.*s", letter ? 2 : (int)strcspn(word + 2, "="), letter ? word : word + 2);
+    const char *habit = habit_of(given);
+    for (const struct argp_option *o = own; o && (o->name || o->key || o->doc); o++) {
+        if (o->name && habit && strcmp(o->name, habit) == 0)
+            return habit;
         if (o->name && n < 90)
             names[n++] = o->name;
+    }
     for (const struct argp_option *o = common_options; o->name || o->key || o->doc; o++)
         if (o->name)
             names[n++] = o->name;
-    return nearest_name(given, names, n);
+    return letter ? NULL : nearest_name(given, names, n);
 }
 
 /* What was wrong with the word at which argp stopped. */
@@ -192,7 +225,7 @@ static int explain(const struct parse *p, const char *word)
         o = find_option(common_options, word);
     if (o && o->name)
         return verb_usage(s, "--%s %s", o->name, o->arg ? "needs a value" : "takes no value");
-    const char *near = word[1] == '-' ? nearest_option(p->argp->options, word) : NULL;
+    const char *near = nearest_option(p->argp->options, word);
     if (near)
         return verb_usage(s, "there is no option '%.64s'; did you mean --%s?", word, near);
     return verb_usage(s, "there is no option '%.64s'; '%s --help' lists them", word, p->name);

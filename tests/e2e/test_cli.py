@@ -111,6 +111,9 @@ def test_the_list_of_verbs(box, machine):
     (["subnit"], "divvy submit"), (["squeue"], "divvy queue"), (["sbatch"], "divvy submit"),
     (["submit", "--slcie", "1g.10gb", "--", "true"], "--slice"), (["queue", "--mien"], "--mine"),
     (["queue", "--state", "runing"], "running"), (["--root"], "--root needs a value"),
+    (["submit", "--cpus-per-task=4", "--", "true"], "--cpus"), (["submit", "-c", "4", "--", "true"], "--cpus"),
+    (["submit", "--export=ALL", "--", "true"], "--env"), (["submit", "--gres=gpu:1", "--", "true"], "--gpus"),
+    (["submit", "--mem=4000", "--", "true"], "4000M"), (["cancel", "--state", "running"], "--mine"),
     (["pool", "queue"], "divvy pool gpu0 queue"), (["mode", "auto"], "divvy mode gpu0 auto"),
 ])
 def test_the_nearest_word_is_named(box, machine, words, meant):

@@ -59,6 +59,8 @@ static void counterparts_are_understood(void **state)
     becomes("--mem=0", "");
     becomes("--signal=B:USR1@60", "--signal=USR1@60s");
     becomes("-N 1 --ntasks=1", "--srun=1");
+    becomes("--open-mode=append --kill-on-invalid-dep=no", "--append --keep-invalid");
+    becomes("--open-mode=truncate --kill-on-invalid-dep=yes", "");
     becomes("-n 4 --ntasks-per-node=4 -e x", "--error=x --srun=4");
 }
 
@@ -72,6 +74,7 @@ static void gpus_are_cards_or_slices(void **state)
     becomes("-G 4", "--gpus=4");
     becomes("--gpus=0", "");
     says("--gres=gpu:a100:2", "--gpus=2 [");
+    says("--gpus=a100:2", "left out: the kind of card, a100 (line 2)");
     becomes("--gres=gpu:2g.20gb:2", "--slice=2g.20gb:2");
     becomes("--gpus-per-task=1g.10gb:1 --ntasks=3", "--slice=1g.10gb:3 --srun=3");
     becomes("--gpus-per-task=2 --ntasks=2", "--gpus=4 --srun=2");
@@ -86,6 +89,7 @@ static void what_means_nothing_here_is_named(void **state)
     says("--partition=gpu --exclusive --frobnicate x --time=5", "--time=5 [");
     says("--partition=gpu", "--partition (line 2)");
     says("--ntasks=0", "s.sh:2: ");
+    says("--open-mode=a", "s.sh:2: --open-mode is append or truncate");
     says("--ntasks=4 --ntasks-per-node=2", "s.sh:2: --ntasks and");
     says("--frobnicate=x", "--frobnicate=x");
     says("--nodes=2", "s.sh:2: this is one machine");
