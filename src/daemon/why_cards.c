@@ -124,6 +124,9 @@ static void why_card(struct daemon *d, const struct inventory_card *c, struct no
     tell_holder(d, c, &c->hold, NULL, &t, now, v);
     for (size_t i = 0; i < c->card.slice_count; i++)
         tell_holder(d, c, &c->slices[i].hold, &c->card.slices[i], &t, now, v);
+    if (c->card.mig_now != c->card.mig_pending && !c->no_turn)
+        text_addf(&t, "%stakes no jobs before a reset that turns MIG %s", t.len ? "; " : "",
+                  c->card.mig_pending ? "on" : "off");
     if (c->no_turn)
         text_addf(&t, "%sits MIG mode stays %s until this machine is rebooted", t.len ? "; " : "",
                   c->card.mig_now ? "on" : "off");

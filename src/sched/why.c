@@ -124,12 +124,15 @@ static size_t add_trouble(struct text *t, const struct inventory *inv, size_t to
 {
     for (size_t i = 0; i < inv->card_count && told < CARDS_TOLD; i++) {
         const struct inventory_card *c = &inv->cards[i];
-        bool open = c->card.health == CARD_OK && !c->quarantined && !c->reserved[0];
+        bool turns = c->card.mig_now != c->card.mig_pending && !c->no_turn;
+        bool open = c->card.health == CARD_OK && !c->quarantined && !c->reserved[0] && !turns;
         if (c->pool != POOL_QUEUE || open)
             continue;
         text_addf(t, "%sgpu%u ", told++ ? "; " : ": ", c->card.ordinal);
         if (c->card.health != CARD_OK)
             text_addf(t, "is %s", card_health_word(c->card.health));
+        else if (!c->quarantined && !c->reserved[0])
+            text_addf(t, "waits for a reset that turns MIG %s", c->card.mig_pending ? "on" : "off");
         else
             text_addf(t, "takes no jobs (%s)", c->quarantined ? c->quarantine : c->reserved);
     }

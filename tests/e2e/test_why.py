@@ -1,7 +1,9 @@
 """What divvy why says of a job that waits: a line of plain words for each thing in its way."""
+import json
 import os
 import pwd
 import subprocess
+import sys
 import time
 
 import harness
@@ -12,6 +14,12 @@ ME = pwd.getpwuid(os.getuid()).pw_name
 
 def terms(divvy, job):
     return {term["what"]: term["text"] for term in divvy.json("why", job)["terms"]}
+
+
+def set_mode(machine, gpu, on):
+    """As nvidia-smi -mig does, past Divvy."""
+    return json.loads(harness.run(sys.executable, harness.SOURCE / "tests/e2e/nvml_calls.py", "mode", gpu, on,
+                                  env=machine.env).stdout)
 
 
 def clock(wall_us):
@@ -62,3 +70,17 @@ def test_a_stranger_is_told_by_process_user_and_age(divvy, machine):
             assert words.endswith(f", pid {stranger.pid}")
         finally:
             stranger.kill()
+
+
+def test_a_card_that_waits_for_a_reset_is_not_free(divvy, machine):
+    machine.sim("fault", "gpu1", "reset-required")
+    assert set_mode(machine, 1, 1)["rc"] == 0
+    harness.until(lambda: divvy.json("gpus")["cards"][1]["mig_pending"], "divvyd has seen it")
+    job = divvy.submit("--gpus", "2", "-o", "/dev/null", "--", "true")
+    harness.until(lambda: divvy.show(job)["reason"] ==
+                  "waits for 2 whole cards: gpu1 waits for a reset that turns MIG on", "it says what it waits for")
+    assert terms(divvy, job)["gpu1"] == "takes no jobs before a reset that turns MIG on"
+    assert terms(divvy, job)["gpu0"] == "free"
+    assert set_mode(machine, 1, 0)["rc"] == 0
+    harness.until(lambda: not divvy.json("gpus")["cards"][1]["mig_pending"], "divvyd has seen that, too")
+    assert divvy.wait(job)["state"] == "completed"
