@@ -20,7 +20,7 @@
 #define DEPEND_DELAY_MAX 525600 /* minutes: a year */
 
 enum depend_kind {
-    DEPEND_AFTER = 0,  /* it has started, or will not any more */
+    DEPEND_AFTER = 0,  /* it has started, be it in the queue again, or will not any more */
     DEPEND_AFTEROK,    /* it has completed */
     DEPEND_AFTERNOTOK, /* it has ended in any other way */
     DEPEND_AFTERANY,   /* it has ended */
@@ -55,11 +55,11 @@ void depend_list_add(struct text *t, const struct depend_list *l);
 /* How it is with what a dependency names: a job, a task, or all tasks of an array. */
 struct depend_facts {
     uint64_t count;     /* jobs that it names; 0: none is known any more */
-    uint64_t unstarted; /* of them: that have not started */
+    uint64_t unstarted; /* of them: that have never started */
     uint64_t live;      /* that have not ended */
     uint64_t not_ok;    /* that ended otherwise than completed */
     uint64_t dropped;   /* that ended without having started */
-    /* The last of them to start, or to end without, did so then; 0: none has. */
+    /* The last of them to start for the first time, or to end without, did so then; 0: none has. */
     int64_t begun_wall_us;
 };
 

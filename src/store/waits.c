@@ -64,10 +64,10 @@ int store_array_words(struct store *s, uint64_t id, char **ret, struct err *e)
 }
 
 #define FACTS                                                                                      \
-    "SELECT count(*), sum(state IN ('pending', 'preparing', 'starting')),"                         \
+    "SELECT count(*), sum(state IN ('pending', 'preparing', 'starting') AND begun IS NULL),"       \
     " sum(ended_wall_us IS NULL), sum(ended_wall_us IS NOT NULL AND state <> 'completed'),"        \
     " sum(ended_wall_us IS NOT NULL AND begun IS NULL), max(coalesce(begun, ended_wall_us, 0))"    \
-    " FROM (SELECT *, (SELECT max(nullif(started_wall_us, 0)) FROM attempts"                       \
+    " FROM (SELECT *, (SELECT min(nullif(started_wall_us, 0)) FROM attempts"                       \
     "                  WHERE job_id = id) AS begun FROM jobs)"
 
 int store_depend_facts(struct store *s, const struct depend *d, struct depend_facts *ret,

@@ -186,6 +186,28 @@ def test_after_may_want_minutes_more(divvy, out):
     (out / "go").touch()
 
 
+def test_a_start_is_not_taken_back_by_a_requeue(divvy, out):
+    """The first start is what counts, whatever becomes of it and of divvyd."""
+    first = divvy.submit("--gpus", "1", "--", *gated(out))
+    later = divvy.submit("--dependency", f"after:{first}+10", "--", "true")
+    began = divvy.wait_state(first, "running")["start_wall_us"]
+    says = f"begins 10 minutes after #{first} began: at {minutes_later(began, 10)}"
+    divvy.run("requeue", first)
+    harness.until(lambda: divvy.show(first)["attempt"] == 2, "it runs again")
+    divvy.wait_state(first, "running")
+    divvy.run("pool", "all", "off")
+    divvy.run("requeue", first)
+    divvy.wait_state(first, "pending")
+    at_once = divvy.submit("--dependency", f"after:{first}", "--", "true")
+    assert divvy.wait(at_once)["state"] == "completed"
+    for _ in range(2):
+        assert reason(divvy, later) == says
+        divvy.kill()
+        divvy.start()
+    assert divvy.show(first)["state"] == "pending"
+    divvy.run("cancel", first, later)
+
+
 def test_minutes_count_from_the_end_of_what_never_started(divvy):
     first = divvy.submit("--hold", "--", "true")
     second = divvy.submit("--dependency", f"after:{first}+2", "--", "true")
