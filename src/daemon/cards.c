@@ -347,7 +347,8 @@ void cards_snapshot(struct daemon *d, struct snapshot *take)
     layouts_snapshot(d);
     idle_look(d, d->snapshot_taken);
     cuts_recover(d);
-    for (size_t i = 0; i < d->card_count; i++)
+    /* Until it is known what became of a lost step, its slice would be taken for a stranger's. */
+    for (size_t i = 0; i < d->card_count && !d->recover_cuts; i++)
         if (!cut_is_on(d, d->cards[i]->row.uuid))
             reconcile_slices(d, d->cards[i]);
     d->inventory_stale = d->schedule = true;

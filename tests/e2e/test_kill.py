@@ -114,6 +114,30 @@ def test_killed_at_random(round_):
     kill_soak.one_round(int(os.environ.get("DIVVY_SEED") or time.time_ns() % 1_000_000_007))
 
 
+def test_a_slice_made_by_who_died_over_it_is_no_stranger_s():
+    """A snapshot that shows it may have been begun before its maker was missed."""
+    with World("a100-80gb:2") as w:
+        w.start()
+        w.divvy.run("pool", "gpu0", "off")
+        w.box.machine.sim("fault", "gpu1", "slow:20")
+        w.arm("ACT_DONE", 3)  # the compute instance, after the mode and the GPU instance
+        job = w.job("cut", "--slice", "1g.10gb")
+
+        def looked_at():
+            try:
+                w.ask("GET", "/v1/inventory?fresh=true")
+            except OSError:
+                pass  # divvyd is asked again
+            return w.state(job) in harness.ENDED
+        w.until(looked_at, "the job has run")
+        assert w.killed() == ["ACT_DONE"]
+        w.box.machine.sim("fault", "gpu1", "none")
+        assert [row["adopted"] for row in w.rows("SELECT adopted FROM slices WHERE gone_wall_us IS NULL")] == [0]
+        w.job("whole", "--gpus", "1")  # where it would stay until an operator destroyed it
+        w.settle()
+        assert not w.stop()
+
+
 @pytest.mark.smoke
 @pytest.mark.parametrize("point", ["COMMITTED:2", "STEP_SENT:1", "ACT_DONE:1", "SUPERVISE_HELD:1",
                                    "FOLDER_REMOVE:1"])
