@@ -147,11 +147,11 @@ static void head(struct table *t)
                     { "USER", TABLE_CUT },
                     { "ACCOUNT", TABLE_CUT },
                     { "NAME", TABLE_CUT },
-                    { "ASKS", 0 },
+                    { "ASKS", TABLE_CUT_LATE },
                     { "STATE", 0 },
                     { "ENDED", 0 },
                     { "RAN", TABLE_RIGHT },
-                    { "CARD HOURS", TABLE_RIGHT },
+                    { "CARD-H", TABLE_RIGHT },
                     { "IDLE", TABLE_RIGHT } };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         table_column(t, columns[i].title, columns[i].flags);

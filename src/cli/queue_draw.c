@@ -170,7 +170,7 @@ void queue_draw(struct job_view *jobs, size_t count, int64_t now_wall_us, const 
     table_column(&t, "USER", TABLE_CUT);
     table_column(&t, "ACCOUNT", TABLE_CUT);
     table_column(&t, "NAME", TABLE_CUT);
-    table_column(&t, "ASKS", 0);
+    table_column(&t, "ASKS", TABLE_CUT_LATE);
     table_column(&t, "STATE", 0);
     table_column(&t, "SINCE", 0);
     table_column(&t, "WHERE / WHY", TABLE_WRAP);

@@ -68,6 +68,21 @@ static size_t total(const struct table *t, const size_t widths[TABLE_COLUMNS_MAX
     return sum;
 }
 
+static void cut(const struct table *t, unsigned flag, size_t width,
+                size_t widths[TABLE_COLUMNS_MAX])
+{
+    while (total(t, widths) > width) {
+        size_t widest = TABLE_COLUMNS_MAX;
+        for (size_t c = 0; c < t->column_count; c++)
+            if (t->flags[c] & flag && widths[c] > CUT_MIN &&
+                (widest == TABLE_COLUMNS_MAX || widths[c] > widths[widest]))
+                widest = c;
+        if (widest == TABLE_COLUMNS_MAX)
+            return;
+        widths[widest]--;
+    }
+}
+
 /* Takes columns away where that hurts least: wrapped text first, then the widest cut column. */
 static void shrink(const struct table *t, size_t width, size_t widths[TABLE_COLUMNS_MAX])
 {
@@ -78,16 +93,8 @@ static void shrink(const struct table *t, size_t width, size_t widths[TABLE_COLU
         size_t wrapped = width > rest + WRAP_MIN ? width - rest : WRAP_MIN;
         widths[last] = wrapped < widths[last] ? wrapped : widths[last];
     }
-    while (total(t, widths) > width) {
-        size_t widest = TABLE_COLUMNS_MAX;
-        for (size_t c = 0; c < t->column_count; c++)
-            if (t->flags[c] & TABLE_CUT && widths[c] > CUT_MIN &&
-                (widest == TABLE_COLUMNS_MAX || widths[c] > widths[widest]))
-                widest = c;
-        if (widest == TABLE_COLUMNS_MAX)
-            return;
-        widths[widest]--;
-    }
+    cut(t, TABLE_CUT, width, widths);
+    cut(t, TABLE_CUT_LATE, width, widths);
 }
 
 /* Bytes of `s` that fit in `wide` columns when it is broken at a space; at least one word. */
@@ -141,7 +148,7 @@ static void add_cell(const struct row *r, size_t c, const struct table_cell *cel
         cells_add_times(r->ret, " ", pad);
     if (last && t->flags[c] & TABLE_WRAP && r->wraps)
         add_wrapped(&words, cell->words, indent, r->widths[c]);
-    else if (t->flags[c] & TABLE_CUT)
+    else if (t->flags[c] & (TABLE_CUT | TABLE_CUT_LATE))
         cells_add_cut(&words, cell->words, r->widths[c]);
     else
         text_add(&words, cell->words);

@@ -21,9 +21,10 @@
 #define TABLE_COLUMNS_MAX 16u
 
 enum table_flags {
-    TABLE_RIGHT = 1 << 0, /* numbers */
-    TABLE_CUT = 1 << 1,   /* may be shortened, down to 6 */
-    TABLE_WRAP = 1 << 2,  /* may go on in the next line; last column only */
+    TABLE_RIGHT = 1 << 0,    /* numbers */
+    TABLE_CUT = 1 << 1,      /* may be shortened, down to 6 */
+    TABLE_WRAP = 1 << 2,     /* may go on in the next line; last column only */
+    TABLE_CUT_LATE = 1 << 3, /* as TABLE_CUT, where that is not enough */
 };
 
 struct table_cell {

@@ -5,15 +5,25 @@ static const char doc[] =
     "Why a job waits: who is ahead, who has the cards, and what would start it "
     "sooner.";
 
+/* A sentence that goes on in the next line where the terminal ends. */
+static void draw_line(const char *words, const struct screen *s, struct text *ret)
+{
+    AUTO(table) struct table t = TABLE_INIT;
+    t.untitled = true;
+    table_column(&t, "", TABLE_WRAP);
+    table_cell(&t, words);
+    table_draw(&t, s, ret);
+}
+
 static void draw(const struct why_view *v, const struct screen *s, struct text *ret)
 {
     AUTO(table) struct table t = TABLE_INIT;
-    auto_free char *summary = cells_clean(v->summary);
+    AUTO(text) struct text sooner = TEXT_INIT;
     t.untitled = true;
     table_column(&t, "", 0);
     table_column(&t, "", 0);
     table_column(&t, "", TABLE_WRAP);
-    text_addf(ret, "%s\n", summary);
+    draw_line(v->summary, s, ret);
     for (size_t i = 0; i < v->term_count; i++) {
         table_cell(&t, "");
         table_cell(&t, v->terms[i].what);
@@ -21,8 +31,9 @@ static void draw(const struct why_view *v, const struct screen *s, struct text *
     }
     table_draw(&t, s, ret);
     for (size_t i = 0; v->sooner && v->sooner[i]; i++)
-        text_addf(ret, "%s%s%s", i ? ", or " : "  would start sooner with ", v->sooner[i],
-                  v->sooner[i + 1] ? "" : "\n");
+        text_addf(&sooner, "%s%s", i ? ", or " : "  would start sooner with ", v->sooner[i]);
+    if (sooner.len)
+        draw_line(sooner.buf, s, ret);
 }
 
 static int tell(const struct session *s, struct client *c, uint64_t id, struct text *ret)

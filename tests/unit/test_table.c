@@ -76,6 +76,18 @@ static void test_what_may_be_cut_is_cut(void **state)
            "a name of very many letters, w…  2g.20gb\n");
 }
 
+static void test_others_are_cut_where_that_is_not_enough(void **state)
+{
+    (void)state;
+    AUTO(table) struct table t = TABLE_INIT;
+    struct screen tiny = { .tty = true, .width = 17 };
+    table_column(&t, "NAME", TABLE_CUT);
+    table_column(&t, "ASKS", TABLE_CUT_LATE);
+    table_cell(&t, "a-long-name");
+    table_cell(&t, "2 whole cards");
+    expect(&t, &tiny, "NAME    ASKS\na-lon…  2 whole …\n");
+}
+
 static void test_names_cannot_draw(void **state)
 {
     (void)state;
@@ -117,6 +129,7 @@ int main(void)
         cmocka_unit_test(test_long_text_wraps_below_itself),
         cmocka_unit_test(test_a_word_longer_than_the_screen_stays_whole),
         cmocka_unit_test(test_what_may_be_cut_is_cut),
+        cmocka_unit_test(test_others_are_cut_where_that_is_not_enough),
         cmocka_unit_test(test_names_cannot_draw),
         cmocka_unit_test(test_colour_takes_no_room),
         cmocka_unit_test(test_how_wide_text_is),
