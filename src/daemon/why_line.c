@@ -115,6 +115,29 @@ static void tell_ahead(const struct daemon *d, const struct job *j, const struct
         why_view_add(v, "ahead", "%s", t.buf);
 }
 
+static json_t *ahead_to_json(const struct daemon *d, const struct ahead *a, struct now now)
+{
+    json_t *j = json_object();
+    json_t *first = json_array();
+    json_put_u64(j, "own", a->own);
+    json_put_u64(j, "account", a->account);
+    json_put_u64(j, "others", a->others);
+    for (size_t i = 0; i < a->told; i++) {
+        const struct job *other = a->first[i];
+        json_t *one = json_object();
+        int64_t at = start_of(d, other);
+        json_put_u64(one, "job", other->id);
+        json_put_text(one, "user", other->user);
+        json_put_text(one, "account", other->account);
+        json_put_text(one, "name", other->name);
+        json_put(one, "expected_start_wall_us",
+                 at ? json_integer(now.wall_us + (at - now.boot_us)) : json_null());
+        (void)json_array_append_new(first, one); /* out of memory: a shorter list */
+    }
+    json_put(j, "first", first);
+    return j;
+}
+
 /* Only where it is in the way: others have a start kept that delays nobody. */
 static void tell_kept(const struct daemon *d, const struct job *j,
                       const struct sched_explanation *x, struct now now, struct why_view *v)
@@ -134,5 +157,6 @@ void why_line(const struct daemon *d, const struct job *j, const struct sched_ex
     find_ahead(d, j, x, now, &a);
     tell_order(x, &a, v);
     tell_ahead(d, j, &a, now, v);
+    v->ahead = ahead_to_json(d, &a, now);
     tell_kept(d, j, x, now, v);
 }

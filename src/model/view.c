@@ -510,6 +510,7 @@ json_t *why_view_to_json(const struct why_view *v)
     }
     json_put(j, "terms", terms);
     json_put(j, "sooner", json_strv(v->sooner));
+    json_put(j, "ahead", v->ahead ? json_incref(v->ahead) : json_null());
     json_put(j, "holders", v->holders ? json_incref(v->holders) : json_array());
     return j;
 }
@@ -560,6 +561,7 @@ void why_view_done(struct why_view *v)
     }
     free(v->terms);
     json_decref(v->holders);
+    json_decref(v->ahead);
     if (v->json) {
         free(v->sooner);
         json_decref(v->json);

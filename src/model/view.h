@@ -168,6 +168,7 @@ struct why_view {
     size_t term_count, term_alloc;
     char **sooner;   /* what would start it sooner; NULL-terminated, or NULL */
     json_t *holders; /* who has the cards, each with all its pids; owned; NULL: not told */
+    json_t *ahead;   /* how many go before it, and the first of them; owned; NULL: not in line */
     json_t *json;    /* NULL: `what` and `text` are owned copies (made by why_view_add) */
 };
 

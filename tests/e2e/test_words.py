@@ -1,4 +1,6 @@
 """What queue, why and show say of the same job: the same, and nothing that is not so."""
+import csv
+import io
 import time
 
 import harness
@@ -57,6 +59,11 @@ def test_why_counts_and_names_jobs_of_other_accounts_that_go_first(divvy):
               (f"#{other} ({BOB} of vision, other, 1 whole card, about ",
                f"#{beside} ({CAROL}, beside, ", f"#{mine} ({ALICE}, mine, ")]
     assert places == sorted(places), "in the order in which they go"
+    ahead = divvy.json("why", last)["ahead"]
+    assert (ahead["own"], ahead["account"], ahead["others"]) == (1, 1, 1)
+    assert [one["job"] for one in ahead["first"]] == [other, beside, mine]
+    assert ahead["first"][0]["expected_start_wall_us"] == pytest.approx(
+        divvy.show(other)["expected_start_wall_us"], abs=60e6)
     first = terms(divvy, other)
     assert first["order"] == "first in line" and "ahead" not in first
     assert "vision has level fairness (nothing used)" in first["share"]
@@ -94,6 +101,7 @@ def test_who_is_held_is_not_in_line(divvy):
     told = terms(divvy, held)
     assert told["order"] == "not in line as long as that is so"
     assert "ahead" not in told and "kept for" not in told
+    assert divvy.json("why", held)["ahead"] is None
 
 
 def test_a_job_that_was_pushed_out_says_by_whom_when_and_how_often(divvy):
@@ -122,3 +130,41 @@ def test_a_job_that_was_pushed_out_says_by_whom_when_and_how_often(divvy):
     assert gone[-1]["reason"] == f"preempted for #{urgent}"
     assert [line.split(",")[13] for line in divvy.run("history", "--csv").stdout.splitlines()
             if line.startswith(f"{pushed},")] == ["preempted", "preempted"]
+
+
+def test_all_of_it_fits_in_eighty_columns(divvy):
+    pushed = submit(divvy, ALICE, "--name", "a-name-of-some-length", "--time", "2h")
+    divvy.wait_state(pushed, "running")
+    urgent = submit(divvy, BOB, "--qos", "urgent", "--name", "rush", "--time", "1h")
+    divvy.wait_state(urgent, "running")
+    many = submit(divvy, ALICE, "--array", "0-99%4", "--name", "another-long-name")
+    submit(divvy, CAROL, "--hold", "--name", "held", "--time", "1h")
+    for words in (["queue"], ["queue", "--all"], ["queue", "--by", "account"], ["why", pushed],
+                  ["why", many], ["show", pushed], ["shares"], ["usage"], ["history"]):
+        drawn = harness.on_terminal([harness.PROGRAMS / "divvy", *words], divvy.env)
+        assert not [line for line in drawn.splitlines() if len(line) > 80], drawn
+
+
+def test_names_that_a_table_might_choke_on_come_back_from_the_csv(divvy):
+    names = ["a,b", 'say "hi"', "na\u00efve \u2603", "=1+1", " leading", "a;b"]
+    jobs = [submit(divvy, ALICE, "--name", name, command=("true",)) for name in names]
+    for job in jobs:
+        divvy.wait(job)
+    rows = list(csv.DictReader(io.StringIO(divvy.run("history", "--csv").stdout)))
+    assert {int(row["id"]): row["name"] for row in rows} == dict(zip(jobs, names))
+    assert not [row for row in rows if None in row or None in row.values()]
+    refused = divvy.run("submit", "--name", "two\nlines", "--", "true", check=False)
+    assert refused.returncode == 2 and "no printable UTF-8" in refused.stderr
+
+
+def test_with_nothing_to_tell_json_and_csv_are_whole_all_the_same(divvy):
+    assert divvy.json("queue") == {"jobs": []}
+    assert divvy.json("queue", "--by", "account") == {"by": "account", "lines": []}
+    assert divvy.json("history") == {"jobs": []}
+    for by in "user", "account", "profile", "card":
+        told = divvy.json("usage", "--by", by, "--month", "2025-01")
+        assert told == {"by": by, "from": "2025-01-01", "to": "2025-02-01", "lines": []}
+        table = divvy.run("usage", "--by", by, "--month", "2025-01", "--csv").stdout.splitlines()
+        assert len(table) == 1 and table[0].startswith(f"{by},parts,asked_card_hours,")
+    assert [row["level_fairness"] for row in divvy.json("shares")["shares"]] == [None, None]
+    assert len(divvy.run("history", "--csv").stdout.splitlines()) == 1
