@@ -20,6 +20,7 @@ enum {
     KEY_INSIDE,
     KEY_PREEMPT,
     KEY_DEFAULT_TIME,
+    KEY_LAYOUT,
     KEY_GUESS,
     KEY_CSV,
     KEY_ACCOUNTS
@@ -28,7 +29,7 @@ enum {
 #define NODE_CARDS_MAX 1024u
 
 struct replay_call {
-    const char *trace, *layout;
+    const char *trace;
     uint64_t gpus; /* 0: not given */
     struct inventory inv;
     struct bulk bulk;
@@ -46,15 +47,15 @@ static const char doc[] =
     "follows it changes it, each option once, and stands for the defaults where no --policy came "
     "before (they are --policy /dev/null, too).\n\n"
     "  divvy history --csv --from 2026-10-01 >october.csv\n"
-    "  divvy replay october.csv --node a100-80gb:8 --policy now.yaml --policy new.yaml\n"
-    "  divvy replay october.csv --node a100-80gb:8 --policy now.yaml --half-life 7d\n"
-    "  divvy replay october.csv --node a100-80gb:8 --layout cut.yaml";
+    "  divvy replay october.csv --node a100-80gb:8 -p now.yaml -p new.yaml\n"
+    "  divvy replay october.csv --node a100-80gb:8 -p now.yaml --half-life 7d\n"
+    "  divvy replay october.csv --node a100-80gb:8 -p now.yaml \\\n"
+    "               -p now.yaml --layout cut.yaml";
 
 static const struct argp_option options[] = {
     { NULL, 0, NULL, 0, "On which cards:", 1 },
     { "node", 'n', "BOARD[:N]", 0, "N cards of this board; may be given again", 1 },
     { "gpus", KEY_GPUS, "N", 0, "N whole cards that are only counted", 1 },
-    { "layout", 'l', "FILE", 0, "cut these slices first, and keep them", 1 },
     { NULL, 0, NULL, 0, "By which policy:", 2 },
     { "policy", 'p', "FILE", 0, "the scheduling part of a divvy.yaml; up to 16", 2 },
     { "half-life", KEY_HALF_LIFE, "TIME", 0, "of used shares", 2 },
@@ -64,6 +65,7 @@ static const struct argp_option options[] = {
     { "strict", KEY_STRICT, NULL, 0, "nobody passes the first that does not fit", 2 },
     { "preempt", KEY_PREEMPT, "service,shares", 0,
       "stop jobs that had more service (las), or whose account has the larger share", 2 },
+    { "layout", KEY_LAYOUT, "FILE", 0, "these slices are cut first, and kept", 2 },
     { NULL, 0, NULL, 0, "Other:", 3 },
     { "guess-limits", KEY_GUESS, "U", 0, "limits of run time x 1 to U, evenly", 3 },
     { "accounts", KEY_ACCOUNTS, NULL, 0, "each account's figures as well", 3 },
@@ -202,11 +204,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_GPUS:
         take_number(arg, BULK_CARDS_MAX, "--gpus", &c->gpus);
         return 0;
-    case 'l':
-        if (c->layout)
-            verb_refuse("one --layout at a time, not '%s' as well", arg);
-        c->layout = arg;
-        return 0;
     case 'p':
         add_variant(c, arg);
         return 0;
@@ -230,6 +227,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_PREEMPT:
         take_preempt(c, arg);
+        return 0;
+    case KEY_LAYOUT:
+        (void)changed(c, key, "layout", arg); /* its name */
+        c->variants[c->count - 1].layout = arg;
         return 0;
     case KEY_GUESS:
         take_guess(c, arg);
@@ -267,17 +268,17 @@ static int cut(struct inventory_card *c, struct inventory *inv, const struct lay
     return 0;
 }
 
-static int lay_out(struct replay_call *c, struct err *e)
+static int lay_out(const char *file, struct inventory *inv, struct err *e)
 {
     AUTO(layout) struct layout l = LAYOUT_INIT;
-    int r = layout_read(c->layout, &l, e);
+    int r = layout_read(file, &l, e);
     if (r < 0)
         return r;
-    auto_free const struct layout_wish **wishes = mem_new((c->inv.card_count + 1) * sizeof *wishes);
-    r = layout_assign(&l, &c->inv, wishes, e);
-    for (size_t i = 0; r >= 0 && i < c->inv.card_count; i++)
+    auto_free const struct layout_wish **wishes = mem_new((inv->card_count + 1) * sizeof *wishes);
+    r = layout_assign(&l, inv, wishes, e);
+    for (size_t i = 0; r >= 0 && i < inv->card_count; i++)
         if (wishes[i])
-            r = cut(&c->inv.cards[i], &c->inv, wishes[i], e);
+            r = cut(&inv->cards[i], inv, wishes[i], e);
     return r;
 }
 
@@ -317,24 +318,42 @@ static int print(const struct session *s, const struct replay_call *c, const str
     return verb_print(&out);
 }
 
+/* The cards as this one finds them. Ended by inventory_done. */
+static int cards_for(const struct replay_call *c, const struct variant *v, struct inventory *ret,
+                     struct err *e)
+{
+    carry_copy(&c->inv, ret);
+    int r = v->layout ? lay_out(v->layout, ret, e) : 0;
+    if (r < 0)
+        inventory_done(ret);
+    return r;
+}
+
+static int run(const struct replay_call *c, const struct trace *t, struct variant *v, struct err *e)
+{
+    AUTO(replay_result) struct replay_result res = REPLAY_RESULT_INIT;
+    struct inventory inv;
+    int r = cards_for(c, v, &inv, e);
+    if (r < 0)
+        return r;
+    replay_run(t, &inv, &v->policy, &res);
+    replay_figures(t, &res, &v->figures);
+    inventory_done(&inv);
+    return v->figures.jobs
+               ? 0
+               : err_set(e, -ENOSPC, "none of the %zu jobs of %s can run on these cards", t->count,
+                         c->trace);
+}
+
 static int replay(const struct session *s, struct replay_call *c)
 {
     AUTO(trace) struct trace t = TRACE_INIT;
     struct err e = ERR_INIT;
-    if (c->layout && lay_out(c, &e) < 0)
-        return verb_fail(s, &e);
     if (read_trace(c, &t, &e) < 0)
         return verb_fail(s, &e);
-    for (size_t i = 0; i < c->count; i++) {
-        AUTO(replay_result) struct replay_result res = REPLAY_RESULT_INIT;
-        replay_run(&t, &c->inv, &c->variants[i].policy, &res);
-        replay_figures(&t, &res, &c->variants[i].figures);
-        if (!c->variants[i].figures.jobs) {
-            (void)err_set(&e, -ENOSPC, "none of the %zu jobs of %s can run on these cards", t.count,
-                          c->trace);
+    for (size_t i = 0; i < c->count; i++)
+        if (run(c, &t, &c->variants[i], &e) < 0)
             return verb_fail(s, &e);
-        }
-    }
     return print(s, c, &t);
 }
 
@@ -347,8 +366,9 @@ static int check(const struct session *s, const struct replay_call *c)
                              "only counted");
     if (c->gpus && c->inv.card_count)
         return verb_usage(s, "either --node or --gpus, not both");
-    if (c->gpus && c->layout)
-        return verb_usage(s, "cards that are only counted have no layout; name them by --node");
+    for (size_t i = 0; c->gpus && i < c->count; i++)
+        if (c->variants[i].layout)
+            return verb_usage(s, "cards that are only counted have no layout; name them by --node");
     return STATUS_OK;
 }
 

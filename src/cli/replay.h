@@ -13,7 +13,8 @@
 
 /* A policy with its name and its figures. */
 struct variant {
-    char *name; /* owned: its file, and what was changed of it */
+    char *name;         /* owned: its file, and what was changed of it */
+    const char *layout; /* file of the slices that are cut first; NULL: none. Borrowed */
     struct divvyd_config config;
     struct replay_policy policy; /* its branches borrow from `config` */
     struct policy_branches branches;

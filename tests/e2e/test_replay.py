@@ -51,8 +51,10 @@ def test_two_policies_stand_side_by_side(trace, tmp_path):
 def test_what_if_these_cards_were_cut(trace, tmp_path):
     layout = tmp_path / "cut.yaml"
     layout.write_text("cards:\n  - card: gpu0\n    slices: {3g.40gb: 2}\n")
-    before, = figures(trace, "--node", "a100-80gb")
-    after, = figures(trace, "--node", "a100-80gb", "--layout", layout)
+    before, after, again = figures(trace, "--node", "a100-80gb", "--policy", "/dev/null",
+                                   "--policy", "/dev/null", "--layout", layout, "--policy", "/dev/null")
+    assert after["policy"] == f"/dev/null --layout {layout}"
+    assert {**again, "policy": None} == {**before, "policy": None}
     assert before["never"] == 0 and before["recuts"] > 0
     assert after["never"] == 2 and after["recuts"] == 0  # kept as it is: no 1g, no 7g
     assert after["jobs"] == 2
@@ -84,7 +86,8 @@ def test_sacct_comes_through_standard_input():
     (("TRACE", "--node", "a30", "--policy", "/nowhere.yaml"), "/nowhere.yaml"),
     (("TRACE", "--node", "a30", "--half-life", "1d", "--half-life", "7d"),
      "--half-life twice for one policy: --policy FILE between them makes two to compare"),
-    (("TRACE", "--node", "a30", "--layout", "a.yaml", "--layout", "b.yaml"), "not 'b.yaml' as well"),
+    (("TRACE", "--node", "a30", "--layout", "a.yaml", "--layout", "b.yaml"), "--layout twice for one policy"),
+    (("TRACE", "--gpus", "3", "--layout", "a.yaml"), "cards that are only counted have no layout"),
 ])
 def test_what_cannot_be_is_refused(trace, words, says):
     done = replay(*(trace if word == "TRACE" else word for word in words))
@@ -102,8 +105,11 @@ def test_our_own_history_is_a_trace(divvy, tmp_path):
 
 def test_what_is_kept_for_attached_jobs_is_theirs_in_a_replay_too(divvy, tmp_path):
     """Who was attached goes into the history, and from there, in both forms, into the replay."""
-    batch = divvy.submit("--gpus", "1", "--time", "2h", "--", "sleep", "1")
-    divvy.run("run", "--gpus", "1", "--time", "2h", "--", "sleep", "1")
+    flag = tmp_path / "both"
+    tmp_path.chmod(0o777)
+    batch = divvy.submit("--gpus", "1", "--time", "2h", "--output", "/dev/null", "--",
+                         "sh", "-c", f"until test -e {flag}; do sleep 0.05; done; sleep 1")
+    divvy.run("run", "--gpus", "1", "--time", "2h", "--", "touch", flag)
     divvy.wait(batch)
     table, told = divvy.run("history", "--csv").stdout, divvy.json("history")
     assert {job["attached"] for job in told["jobs"]} == {True, False}
