@@ -161,9 +161,11 @@ static int destroy_gi(struct doing *w, struct err *e)
     if (r != NVML_SUCCESS)
         return refuse_for(w, r, w->s.gi, e);
     code = find_gi(w, &there, e);
-    if (code == 0 && there.found)
+    if (code < 0)
+        return err_wrap(e, -EIO, "it was destroyed, and the card tells no more");
+    if (there.found)
         return refuse_words(w, -EIO, e, "the driver says that it did, and it is still there");
-    return code;
+    return 0;
 }
 
 /* ---- compute instances ---- */
@@ -292,20 +294,34 @@ static int mode_of(const struct doing *w, unsigned int *ret_now, unsigned int *r
     return r == NVML_SUCCESS ? 0 : refuse(w, r, e);
 }
 
-/* Clients that are about to let go of the card get a moment to do so. */
-static nvmlReturn_t set_mode(const struct doing *w, unsigned int mode, nvmlReturn_t *activation)
+/*
+ * Clients that are about to let go of the card get a moment to do so. *ret_stored: the driver took
+ * the mode once, even where it said no to a later try.
+ */
+static nvmlReturn_t set_mode(const struct doing *w, unsigned int mode, nvmlReturn_t *activation,
+                             bool *ret_stored)
 {
     const struct timespec moment = { .tv_nsec = 100 * 1000 * 1000 };
     nvmlReturn_t r = NVML_SUCCESS;
+    *ret_stored = false;
     for (int tries = 0; tries < MODE_TRIES; tries++) {
         if (tries)
             (void)nanosleep(&moment, NULL); /* woken early: asked early */
         *activation = NVML_SUCCESS;
         r = w->lib->nvmlDeviceSetMigMode(w->dev, mode, activation);
+        *ret_stored = *ret_stored || r == NVML_SUCCESS;
         if (r != NVML_ERROR_IN_USE && *activation != NVML_ERROR_IN_USE)
             break;
     }
     return r;
+}
+
+/* The card keeps what it was told, and the driver takes nothing back: that has to be undone. */
+static int refuse_stored(const struct doing *w, nvmlReturn_t code, struct err *e)
+{
+    (void)refuse(w, code, e);
+    e->code = -EIO;
+    return -EIO;
 }
 
 static int turn_mig(struct doing *w, unsigned int mode, struct err *e)
@@ -313,13 +329,14 @@ static int turn_mig(struct doing *w, unsigned int mode, struct err *e)
     unsigned int now, pending;
     nvmlReturn_t activation;
     nvmlReturn_t ignored;
+    bool stored;
     int code = mode_of(w, &now, &pending, e);
     if (code < 0 || (now == mode && pending == mode))
         return code;
     unsigned int before = pending;
-    nvmlReturn_t r = set_mode(w, mode, &activation);
+    nvmlReturn_t r = set_mode(w, mode, &activation, &stored);
     if (r != NVML_SUCCESS)
-        return refuse_for(w, r, NOT_AN_INSTANCE, e);
+        return stored ? refuse_stored(w, r, e) : refuse_for(w, r, NOT_AN_INSTANCE, e);
     code = mode_of(w, &now, &pending, e);
     if (code < 0)
         return err_set(e, -EIO, "gpu%u does not tell its MIG mode after a change of it",
@@ -327,8 +344,8 @@ static int turn_mig(struct doing *w, unsigned int mode, struct err *e)
     if (now == mode && pending == mode)
         return 0;
     if (activation == NVML_ERROR_IN_USE) {
-        (void)w->lib->nvmlDeviceSetMigMode(w->dev, before, &ignored); /* as it was */
-        return refuse_busy(w, NOT_AN_INSTANCE, e);
+        r = w->lib->nvmlDeviceSetMigMode(w->dev, before, &ignored); /* as it was */
+        return r == NVML_SUCCESS ? refuse_busy(w, NOT_AN_INSTANCE, e) : refuse_stored(w, r, e);
     }
     if (pending == mode)
         return refuse_words(w, -EAGAIN, e, "it is stored, and becomes so by a reset of the card");
@@ -347,7 +364,8 @@ static int store_mig(struct doing *w, struct err *e)
     int code = mode_of(w, &now, &pending, e);
     if (code < 0 || pending == mode)
         return code;
-    nvmlReturn_t r = set_mode(w, mode, &activation);
+    bool stored;
+    nvmlReturn_t r = set_mode(w, mode, &activation, &stored);
     if (r != NVML_SUCCESS)
         return refuse_for(w, r, NOT_AN_INSTANCE, e);
     code = mode_of(w, &now, &pending, e);

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "driver/child.h"
+#include "driver/state.h"
 
 static char *bin;     /* folder of divvy-sim */
 static char *machine; /* DIVVY_SIM */
@@ -295,6 +296,40 @@ static void test_a_card_in_use_keeps_its_mode(void **state)
     assert_int_equal(turn(d, &s.cards[0], true, &e), -EBUSY);
     AUTO(snapshot) struct snapshot after = look(d);
     assert_false(after.cards[0].mig_now || after.cards[0].mig_pending);
+}
+
+static nvmlReturn_t (*set_mig_mode)(nvmlDevice_t, unsigned int, nvmlReturn_t *);
+static int mode_calls, mode_lost_at;
+
+/* The card falls off the bus before that call. */
+static nvmlReturn_t lost_meanwhile(nvmlDevice_t dev, unsigned int mode, nvmlReturn_t *activation)
+{
+    return ++mode_calls >= mode_lost_at ? NVML_ERROR_GPU_IS_LOST
+                                        : set_mig_mode(dev, mode, activation);
+}
+
+static void test_a_mode_that_was_stored_is_not_taken_for_none(void **state)
+{
+    (void)state;
+    static const struct {
+        int lost_at, code;
+    } cases[] = { { 1, -ENODEV }, { 2, -EIO }, { 11, -EIO } }; /* the last is to put it back */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        AUTO_PTR(driver_close) struct driver *d = open_driver();
+        AUTO(snapshot) struct snapshot s = look(d);
+        struct err e = ERR_INIT;
+        sim("fault gpu0 in-use");
+        set_mig_mode = d->lib.nvmlDeviceSetMigMode;
+        d->lib.nvmlDeviceSetMigMode = lost_meanwhile;
+        mode_calls = 0;
+        mode_lost_at = cases[i].lost_at;
+        assert_int_equal(turn(d, &s.cards[0], true, &e), cases[i].code);
+        d->lib.nvmlDeviceSetMigMode = set_mig_mode;
+        AUTO(snapshot) struct snapshot after = look(d);
+        assert_int_equal(after.cards[0].mig_pending, cases[i].code == -EIO);
+        sim("fault gpu0 none");
+        assert_int_equal(turn(d, &after.cards[0], false, &e), 0);
+    }
 }
 
 static void test_an_event_tells_card_and_xid(void **state)
@@ -627,6 +662,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_lie_is_found_out, up, down),
         cmocka_unit_test_setup_teardown(test_a_pending_mode_becomes_current_by_a_reset, up, down),
         cmocka_unit_test_setup_teardown(test_a_card_in_use_keeps_its_mode, up, down),
+        cmocka_unit_test_setup_teardown(test_a_mode_that_was_stored_is_not_taken_for_none, up,
+                                        down),
         cmocka_unit_test_setup_teardown(test_an_event_tells_card_and_xid, up, down),
         cmocka_unit_test_setup_teardown(test_settings_are_set_back_and_read_back, up, down),
         cmocka_unit_test(test_drivers_of_all_branches_are_understood),
