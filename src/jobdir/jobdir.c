@@ -5,15 +5,14 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "base/file.h"
 #include "base/killpoint.h"
+#include "jobdir/mount.h"
 #include "jobdir/record.h"
 #include "jobdir/spec.h"
 
@@ -93,17 +92,6 @@ static bool has(int dir, const char *name)
     return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/*
- * ext4, with a journal and without, and XFS bring a file to the disk together
- * with its name and those of the folders above it that are as new. Each sync
- * more is a flush of the disk's cache more, and finds nothing to write.
- */
-static bool brings_names(int fd)
-{
-    struct statfs fs;
-    return fstatfs(fd, &fs) == 0 && (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC);
-}
-
 /* `entry`: the folder's own, in jobs/. */
 static int sync_names(int dir, bool entry, struct err *e)
 {
@@ -121,7 +109,7 @@ static int publish_synced(int dir, const char *name, json_t *take_json, bool ent
         return r;
     if (fsync(fd) < 0)
         return err_sys(e, "cannot sync %s", name);
-    return brings_names(fd) ? 0 : sync_names(dir, entry, e);
+    return mount_brings_names(fd) ? 0 : sync_names(dir, entry, e);
 }
 
 static int fill_new(int parent, const char *temporary, const struct jobdir_spec *spec,
