@@ -267,16 +267,9 @@ static void check_order(struct world *w, uint64_t id)
     }
 }
 
-/* Has an administrator the card while a job of that limit, started now, would be on it? */
 static bool is_closed(const struct world *w, uint32_t card, int64_t limit_us)
 {
-    for (size_t i = 0; i < w->closed_count; i++) {
-        const struct sched_closed *c = &w->closed[i];
-        if (c->ordinal == card && c->until_us > w->now.boot_us &&
-            (!limit_us || c->from_us < w->now.boot_us + limit_us))
-            return true;
-    }
-    return false;
+    return server_is_closed(w->closed, w->closed_count, card, limit_us, w->now);
 }
 
 static void check_windows(struct world *w, const struct sched_decision *d)

@@ -141,13 +141,7 @@ static void world_done(struct world *w)
 
 static bool is_closed(const struct world *w, uint32_t card, int64_t limit_us)
 {
-    for (size_t i = 0; i < w->closed_count; i++) {
-        const struct sched_closed *c = &w->closed[i];
-        if (c->ordinal == card && c->until_us > w->now.boot_us &&
-            (!limit_us || c->from_us < w->now.boot_us + limit_us))
-            return true;
-    }
-    return false;
+    return server_is_closed(w->closed, w->closed_count, card, limit_us, w->now);
 }
 
 /* ---- the machine ------------------------------------------------------------------- */

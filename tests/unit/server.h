@@ -119,6 +119,19 @@ static inline void server_end(struct inventory *inv, uint64_t job_id, struct now
     }
 }
 
+/* Has an administrator the card while a job of that limit (0: none), started now, would be on it? */
+static inline bool server_is_closed(const struct sched_closed *closed, size_t count, uint32_t card,
+                                    int64_t limit_us, struct now now)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct sched_closed *c = &closed[i];
+        if (c->ordinal == card && c->until_us > now.boot_us &&
+            (!limit_us || c->from_us < now.boot_us + limit_us))
+            return true;
+    }
+    return false;
+}
+
 static inline struct request ask_cards(uint32_t n)
 {
     return (struct request){ .kind = REQUEST_CARDS, .count = n };

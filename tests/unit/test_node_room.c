@@ -1,19 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "base/cleanup.h"
-#include "server.h"
+#include "queued_server.h"
 
 /* Two A100s, 100 GiB of memory and 16 CPUs. */
-static struct inventory inv;
-static struct sched *queue;
-static struct now now;
-static uint64_t started[64];
-static size_t start_count;
-static int64_t limits[64];
 static struct sched_node node;
 
 #define NOTHING                                                                                    \
@@ -27,16 +14,13 @@ static void make_queue(void)
     struct sched_policy policy = SCHED_POLICY_DEFAULT;
     policy.mode_hold_us = 0;
     policy.node = node;
-    sched_free(queue);
-    queue = sched_new(&policy);
+    begin_queue(&policy);
 }
 
 static int make_server(void **state)
 {
     (void)state;
-    inv = (struct inventory){ .cards = NULL };
-    now = (struct now){ .boot_us = CLOCK_DAY, .wall_us = INT64_C(1790000000) * CLOCK_SECOND };
-    start_count = 0;
+    begin_server(&(struct sched_policy)SCHED_POLICY_DEFAULT);
     node = (struct sched_node){
         .mem_bytes = 100 * GIB, .cpu_milli = 16000, .mem_shares = true, .cpu_shares = true
     };
@@ -44,21 +28,6 @@ static int make_server(void **state)
     (void)inventory_add(&inv, board_a100_80());
     make_queue();
     return 0;
-}
-
-static int end_server(void **state)
-{
-    (void)state;
-    inventory_done(&inv);
-    sched_free(queue);
-    queue = NULL;
-    return 0;
-}
-
-static void pass(int64_t us)
-{
-    now.boot_us += us;
-    now.wall_us += us;
 }
 
 static void submit(uint64_t id, struct request r, uint64_t gib, uint32_t cpus, int64_t limit_us)
@@ -75,42 +44,6 @@ static void submit(uint64_t id, struct request r, uint64_t gib, uint32_t cpus, i
     sched_add(queue, &job);
 }
 
-static const char *hold_counted(uint64_t id)
-{
-    struct bulk_hold hold = { .job_id = id, .cards = 1, .since_boot_us = now.boot_us };
-    hold.until_boot_us = limits[id] ? now.boot_us + limits[id] : INT64_MAX;
-    return bulk_hold(inv.bulk, &hold) ? NULL : "takes more cards than there are";
-}
-
-static void cycle(void)
-{
-    struct sched_decision d;
-    inv.now = now;
-    sched_cycle(queue, now);
-    while (sched_next(queue, &inv, now, &d) > 0) {
-        const char *wrong =
-            inv.bulk ? hold_counted(d.job_id) : server_apply(&inv, &d, limits[d.job_id], now);
-        if (wrong)
-            fail_msg("job %d %s", (int)d.job_id, wrong);
-        started[start_count++] = d.job_id;
-        sched_start(queue, d.job_id, &d.place, charge_dominant_ppm(&d.place), now.boot_us);
-        sched_decision_done(&d);
-    }
-}
-
-static void end(uint64_t id)
-{
-    server_end(&inv, id, now);
-    sched_end(queue, id, now.boot_us);
-}
-
-static struct sched_explanation why(uint64_t id)
-{
-    struct sched_explanation x;
-    sched_explain(queue, &inv, id, now, &x);
-    return x;
-}
-
 static int64_t booked_us(uint64_t id)
 {
     struct sched_reservation r;
@@ -119,14 +52,6 @@ static int64_t booked_us(uint64_t id)
             return r.when_us;
     return 0;
 }
-
-#define assert_starts(...)                                                                         \
-    do {                                                                                           \
-        static const uint64_t expected[] = { 0, __VA_ARGS__ };                                     \
-        assert_int_equal(start_count + 1, sizeof expected / sizeof *expected);                     \
-        assert_memory_equal(started, expected + 1, sizeof expected - sizeof *expected);            \
-        start_count = 0;                                                                           \
-    } while (0)
 
 #define assert_says(id, words)                                                                     \
     do {                                                                                           \

@@ -9,23 +9,7 @@
 
 #include "base/cleanup.h"
 #include "cli/options.h"
-
-/* Options given as a line of words, each "--name=value" or "-Xvalue". */
-static int parse_line(const char *line, struct job_options *ret, struct err *e)
-{
-    static char words_of_test[1024]; /* values stay borrowed from it until the next call */
-    char *words[32];
-    unsigned lines[32];
-    size_t n = 0;
-    assert_true(strlen(line) < sizeof words_of_test);
-    memcpy(words_of_test, line, strlen(line) + 1);
-    char *save = NULL;
-    for (char *w = strtok_r(words_of_test, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
-        lines[n] = 3;
-        words[n++] = w;
-    }
-    return job_option_words("train.sh", words, lines, n, ret, e);
-}
+#include "option_line.h"
 
 static void expect_refusal(const char *line, const char *words)
 {

@@ -1,40 +1,13 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "queued_server.h"
 
 #include <math.h>
-
-#include "base/cleanup.h"
-#include "server.h"
-
-/* A server, its queue, and what has been started, in order. */
-static struct inventory inv;
-static struct sched *queue;
-static struct now now;
-static uint64_t started[64];
-static bool backfilled[64];
-static size_t start_count;
-static int64_t limits[64];
 
 static int make_server(void **state)
 {
     (void)state;
     struct sched_policy policy = SCHED_POLICY_DEFAULT;
     policy.mode_hold_us = 0;
-    inv = (struct inventory){ .cards = NULL };
-    queue = sched_new(&policy);
-    now = (struct now){ .boot_us = CLOCK_DAY, .wall_us = INT64_C(1790000000) * CLOCK_SECOND };
-    start_count = 0;
-    return 0;
-}
-
-static int end_server(void **state)
-{
-    (void)state;
-    inventory_done(&inv);
-    sched_free(queue);
+    begin_server(&policy);
     return 0;
 }
 
@@ -42,12 +15,6 @@ static void a100s(int n)
 {
     for (int i = 0; i < n; i++)
         (void)inventory_add(&inv, board_a100_80());
-}
-
-static void pass(int64_t us)
-{
-    now.boot_us += us;
-    now.wall_us += us;
 }
 
 static void submit(uint64_t id, const char *account, struct request r, int64_t limit_us)
@@ -59,28 +26,6 @@ static void submit(uint64_t id, const char *account, struct request r, int64_t l
     sched_add(queue, &job);
 }
 
-static void cycle(void)
-{
-    struct sched_decision d;
-    inv.now = now;
-    sched_cycle(queue, now);
-    while (sched_next(queue, &inv, now, &d) > 0) {
-        const char *wrong = server_apply(&inv, &d, limits[d.job_id], now);
-        if (wrong)
-            fail_msg("job %d %s", (int)d.job_id, wrong);
-        backfilled[start_count] = d.backfill;
-        started[start_count++] = d.job_id;
-        sched_start(queue, d.job_id, &d.place, charge_dominant_ppm(&d.place), now.boot_us);
-        sched_decision_done(&d);
-    }
-}
-
-static void end(uint64_t id)
-{
-    server_end(&inv, id, now);
-    sched_end(queue, id, now.boot_us);
-}
-
 static bool runs(uint64_t id)
 {
     for (size_t i = 0; i < start_count; i++)
@@ -88,21 +33,6 @@ static bool runs(uint64_t id)
             return true;
     return false;
 }
-
-static struct sched_explanation why(uint64_t id)
-{
-    struct sched_explanation x;
-    sched_explain(queue, &inv, id, now, &x);
-    return x;
-}
-
-#define assert_starts(...)                                                                         \
-    do {                                                                                           \
-        static const uint64_t expected[] = { __VA_ARGS__ };                                        \
-        assert_int_equal(start_count, sizeof expected / sizeof *expected);                         \
-        assert_memory_equal(started, expected, sizeof expected);                                   \
-        start_count = 0;                                                                           \
-    } while (0)
 
 static void a_job_that_fits_starts(void **state)
 {

@@ -1,44 +1,21 @@
 /* Who goes first by shares, classes and limits. What fits where is test_sched.c's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "queued_server.h"
 
 #include <errno.h>
 #include <math.h>
 
-#include "base/cleanup.h"
-#include "server.h"
-
 enum { ALICE = 1001, BOB, CAROL };
 
-static struct inventory inv;
-static struct sched *queue;
 static struct sched_policy policy;
-static struct now now;
-static uint64_t started[512];
-static size_t start_count;
 
 static int make_server(void **state)
 {
     (void)state;
     policy = (struct sched_policy)SCHED_POLICY_DEFAULT;
     policy.mode_hold_us = 0;
-    inv = (struct inventory){ .cards = NULL };
-    queue = sched_new(&policy);
-    now = (struct now){ .boot_us = CLOCK_DAY, .wall_us = INT64_C(1790000000) * CLOCK_SECOND };
-    start_count = 0;
+    begin_server(&policy);
     for (int i = 0; i < 4; i++)
         (void)inventory_add(&inv, board_a100_80());
-    return 0;
-}
-
-static int end_server(void **state)
-{
-    (void)state;
-    inventory_done(&inv);
-    sched_free(queue);
     return 0;
 }
 
@@ -50,6 +27,7 @@ static const char *name_of(uid_t uid)
 
 static struct sched_job job(uint64_t id, const char *account, uid_t uid, const struct request *r)
 {
+    limits[id] = CLOCK_HOUR;
     return (struct sched_job){ .id = id,
                                .uid = uid,
                                .user = name_of(uid),
@@ -72,48 +50,6 @@ static void submit_qos(uint64_t id, const char *account, uid_t uid, const char *
     j.qos = qos;
     sched_add(queue, &j);
 }
-
-static void pass(int64_t us)
-{
-    now.boot_us += us;
-    now.wall_us += us;
-}
-
-static void cycle(void)
-{
-    struct sched_decision d;
-    inv.now = now;
-    sched_cycle(queue, now);
-    while (sched_next(queue, &inv, now, &d) > 0) {
-        const char *wrong = server_apply(&inv, &d, CLOCK_HOUR, now);
-        if (wrong)
-            fail_msg("job %d %s", (int)d.job_id, wrong);
-        started[start_count++] = d.job_id;
-        sched_start(queue, d.job_id, &d.place, charge_dominant_ppm(&d.place), now.boot_us);
-        sched_decision_done(&d);
-    }
-}
-
-static void end(uint64_t id)
-{
-    server_end(&inv, id, now);
-    sched_end(queue, id, now.boot_us);
-}
-
-static struct sched_explanation why(uint64_t id)
-{
-    struct sched_explanation x;
-    sched_explain(queue, &inv, id, now, &x);
-    return x;
-}
-
-#define assert_starts(...)                                                                         \
-    do {                                                                                           \
-        static const uint64_t expected[] = { __VA_ARGS__ };                                        \
-        assert_int_equal(start_count, sizeof expected / sizeof *expected);                         \
-        assert_memory_equal(started, expected, sizeof expected);                                   \
-        start_count = 0;                                                                           \
-    } while (0)
 
 /* ---- shares ---------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "cli/spec.h"
+#include "option_line.h"
 
 static char *command[] = { (char *)"python3", (char *)"train.py", NULL };
 static char *environment[] = { (char *)"HOME=/home/alice", (char *)"PATH=/bin",
@@ -18,23 +19,6 @@ static struct submit_place here(void)
 {
     return (
         struct submit_place){ .cwd = "/home/alice", .environ_ = environment, .command = command };
-}
-
-/* Options given as a line of words, each "--name=value" or "-Xvalue". */
-static int parse_line(const char *line, struct job_options *ret, struct err *e)
-{
-    static char words_of_test[1024]; /* values stay borrowed from it until the next call */
-    char *words[32];
-    unsigned lines[32];
-    size_t n = 0;
-    assert_true(strlen(line) < sizeof words_of_test);
-    memcpy(words_of_test, line, strlen(line) + 1);
-    char *save = NULL;
-    for (char *w = strtok_r(words_of_test, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
-        lines[n] = 3;
-        words[n++] = w;
-    }
-    return job_option_words("train.sh", words, lines, n, ret, e);
 }
 
 static void make(const char *line, struct job_spec *ret)
