@@ -17,12 +17,6 @@
 #define CONTROL_MINOR 255
 #define MODESET_MINOR 254
 
-static void append(json_t *list, json_t *take_item)
-{
-    if (json_array_append_new(list, take_item) < 0)
-        abort(); /* out of memory: as in base/text.h */
-}
-
 /* ---- names ---- */
 
 void cdi_name(struct text *t, const struct card *c, const struct slice *s)
@@ -82,7 +76,7 @@ static void add_node(json_t *nodes, const struct cdi_facts *f, const char *path,
     json_put_u64(j, "minor", minor);
     json_put_i64(j, "fileMode", mode);
     json_put_text(j, "permissions", "rw");
-    append(nodes, j);
+    json_add(nodes, j);
 }
 
 /* Capability minors: "gpu0/gi3/ci0/access 31", one a line. */
@@ -132,7 +126,7 @@ static void add_device(json_t *devices, const char *name, json_t *nodes)
     json_put_text(j, "name", name);
     json_put(edits, "deviceNodes", json_incref(nodes));
     json_put(j, "containerEdits", edits);
-    append(devices, j);
+    json_add(devices, j);
 }
 
 /* By address and by UUID. */
@@ -192,7 +186,7 @@ static json_t *file_mounts(const struct cdi_facts *f)
         json_put_text(j, "hostPath", host);
         json_put_text(j, "containerPath", f->files[i].path);
         json_put(j, "options", json_pack("[ssss]", "ro", "nosuid", "nodev", "bind"));
-        append(mounts, j);
+        json_add(mounts, j);
     }
     return mounts;
 }
@@ -216,8 +210,8 @@ static json_t *cache_hook(const struct cdi_facts *f)
         if (!library || (len == folder_len(last) && strncmp(path, last, len) == 0))
             continue;
         auto_free char *folder = text_fmt("%.*s", (int)len, path);
-        append(args, json_string("--folder"));
-        append(args, json_string(folder));
+        json_add(args, json_string("--folder"));
+        json_add(args, json_string(folder));
         last = path;
     }
     json_put_text(j, "hookName", "createContainer");

@@ -17,12 +17,6 @@ static bool is_told(const struct card *c)
     return c->health == CARD_OK && c->uuid[0];
 }
 
-static void append(json_t *list, json_t *take_value)
-{
-    if (json_array_append_new(list, take_value) < 0)
-        abort(); /* out of memory: as in base/text.h */
-}
-
 /* ---- export ---- */
 
 static char *id_word(const struct card *c)
@@ -96,7 +90,7 @@ static json_t *ids_of(const struct inventory *inv, const bool *cards)
         for (size_t k = 0; !there && k < json_array_size(ids); k++)
             there = strcmp(json_string_value(json_array_get(ids, k)), word) == 0;
         if (!there)
-            append(ids, json_string(word));
+            json_add(ids, json_string(word));
     }
     return ids;
 }
@@ -118,7 +112,7 @@ static json_t *devices_of(const struct inventory *inv, const struct alike *g, co
     for (size_t i = 0; i < inv->card_count && i < STATE_CARDS_MAX; i++) {
         const struct card *c = &inv->cards[i].card;
         if (g->cards[i])
-            append(numbers, json_integer(c->ordinal));
+            json_add(numbers, json_integer(c->ordinal));
         else
             all = all && !(is_told(c) && has_id(ids, c));
     }
@@ -157,7 +151,7 @@ json_t *mig_state_export(const struct inventory *inv, const char *label, size_t 
     *ret_unsaid = 0;
     size_t n = group_cards(inv, groups, ret_unsaid);
     for (size_t g = 0; g < n; g++)
-        append(list, group_entry(inv, &groups[g], n > 1 && json_array_size(all_ids) > 1));
+        json_add(list, group_entry(inv, &groups[g], n > 1 && json_array_size(all_ids) > 1));
     json_put(configs, label, list);
     return spec_of(configs);
 }
@@ -180,17 +174,17 @@ static void add_to_label(json_t *configs, const char *label, json_t *take_slices
         if (!json_equal(json_object_get(e, "mig-devices"), take_slices))
             continue;
         if (filtered && !has_id(ids, c))
-            append(ids, json_string(id));
+            json_add(ids, json_string(id));
         json_decref(take_slices);
         return;
     }
     json_t *e = entry(true, json_string("all"), take_slices);
     if (filtered) {
         json_t *ids = json_array();
-        append(ids, json_string(id));
+        json_add(ids, json_string(id));
         json_put(e, "device-filter", ids);
     }
-    append(list, e);
+    json_add(list, e);
 }
 
 static void add_profile(json_t *configs, const struct card *c, const struct profile *p,
@@ -251,8 +245,8 @@ json_t *mig_state_generate(const struct inventory *inv)
     json_t *configs = json_object();
     json_t *off = json_array(), *on = json_array();
     bool filtered = differ(inv);
-    append(off, entry(false, json_string("all"), NULL));
-    append(on, entry(true, json_string("all"), json_object()));
+    json_add(off, entry(false, json_string("all"), NULL));
+    json_add(on, entry(true, json_string("all"), json_object()));
     json_put(configs, "all-disabled", off);
     json_put(configs, "all-enabled", on);
     for (size_t i = 0; i < inv->card_count; i++) {
@@ -370,7 +364,7 @@ static json_t *gi_state(const struct card *c, size_t i, size_t *ret_count)
     size_t n = 0;
     for (; i + n < c->slice_count && c->slices[i + n].gi == s->gi; n++)
         if (p && c->slices[i + n].ci != NOT_AN_INSTANCE)
-            append(cis, ci_state(p, &c->slices[i + n]));
+            json_add(cis, ci_state(p, &c->slices[i + n]));
     *ret_count = n;
     json_put_u64(place, "Start", s->start);
     json_put_u64(place, "Size", s->units);
@@ -396,11 +390,11 @@ json_t *mig_state_checkpoint(const struct inventory *inv)
             continue;
         }
         for (size_t k = 0; k < c->slice_count; k += n)
-            append(gis, gi_state(c, k, &n));
+            json_add(gis, gi_state(c, k, &n));
         json_put_text(device, "UUID", c->uuid);
         json_put_u64(device, "MigMode", c->mig_now);
         json_put(device, "GpuInstances", gis);
-        append(devices, device);
+        json_add(devices, device);
     }
     json_put(state, "Devices", devices);
     json_put_text(j, "Version", "v1");

@@ -13,8 +13,7 @@ json_t *skips_to_json(const struct driver_skip *skip, size_t n)
         json_put_text(j, "uuid", skip[i].uuid);
         json_put_text(j, "bus_id", skip[i].bus_id);
         json_put_i64(j, "index", skip[i].index);
-        if (json_array_append_new(list, j) < 0)
-            abort(); /* out of memory: as in base/text.h */
+        json_add(list, j);
     }
     return list;
 }

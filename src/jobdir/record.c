@@ -21,12 +21,6 @@ void jobdir_exit_done(struct jobdir_exit *x)
     memset(x, 0, sizeof *x);
 }
 
-static void append(json_t *list, json_t *take_item)
-{
-    if (json_array_append_new(list, take_item) < 0)
-        abort(); /* out of memory: as in base/text.h */
-}
-
 static json_t *process_to_json(const struct jobdir_process *p)
 {
     json_t *j = json_object();
@@ -60,7 +54,7 @@ json_t *jobdir_started_to_json(const struct jobdir_started *s)
     json_put(j, "supervisor", process_to_json(&s->supervisor));
     json_t *tasks = json_array();
     for (size_t i = 0; i < s->task_count; i++)
-        append(tasks, started_task_to_json(&s->tasks[i]));
+        json_add(tasks, started_task_to_json(&s->tasks[i]));
     json_put(j, "tasks", tasks);
     json_put_text(j, "isolation", s->isolation);
     json_put_text(j, "isolation_reason", s->isolation_reason);
@@ -142,7 +136,7 @@ json_t *jobdir_exit_to_json(const struct jobdir_exit *x)
     json_put(j, "job", exit_to_json(&x->job));
     json_t *tasks = json_array();
     for (size_t i = 0; i < x->task_count; i++)
-        append(tasks, exit_to_json(&x->tasks[i]));
+        json_add(tasks, exit_to_json(&x->tasks[i]));
     json_put(j, "tasks", tasks);
     if (x->prolog[0])
         json_put_text(j, "prolog", x->prolog);

@@ -55,12 +55,6 @@ void jobdir_spec_done(struct jobdir_spec *s)
     memset(s, 0, sizeof *s);
 }
 
-static void append(json_t *list, json_t *take_item)
-{
-    if (json_array_append_new(list, take_item) < 0)
-        abort(); /* out of memory: as in base/text.h */
-}
-
 static json_t *devices_to_json(const struct jobdir_task *t)
 {
     json_t *list = json_array();
@@ -69,7 +63,7 @@ static json_t *devices_to_json(const struct jobdir_task *t)
         json_put_text(j, "path", t->devices[i].path);
         json_put_u64(j, "major", t->devices[i].major);
         json_put_u64(j, "minor", t->devices[i].minor);
-        append(list, j);
+        json_add(list, j);
     }
     return list;
 }
@@ -95,7 +89,7 @@ static json_t *tasks_to_json(const struct jobdir_spec *s)
         json_put(j, "limits", limits_to_json(&s->tasks[i].limits));
         if (s->tasks[i].cdi)
             json_put(j, "cdi", json_strv(s->tasks[i].cdi));
-        append(list, j);
+        json_add(list, j);
     }
     return list;
 }
@@ -115,7 +109,7 @@ static json_t *groups_to_json(const struct jobdir_spec *s)
         return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < s->group_count; i++)
-        append(list, json_integer((json_int_t)s->groups[i]));
+        json_add(list, json_integer((json_int_t)s->groups[i]));
     return list;
 }
 

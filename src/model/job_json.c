@@ -102,8 +102,7 @@ json_t *place_to_json(const struct place *p)
             json_put_u64(j, "ci", item->ci == NOT_AN_INSTANCE ? UINT64_MAX : item->ci);
             json_put_u64(j, "generation", item->generation);
         }
-        if (json_array_append_new(list, j) < 0)
-            abort(); /* out of memory: as in base/text.h */
+        json_add(list, j);
     }
     return list;
 }

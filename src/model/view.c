@@ -72,8 +72,7 @@ static json_t *addresses(const struct place *p)
         AUTO(text) struct text t = TEXT_INIT;
         placed_add_text(&t, &p->items[i]);
         json_t *address = json_string(t.buf); /* NULL: a driver named a profile in no UTF-8 */
-        if (json_array_append_new(list, address ? address : json_null()) < 0)
-            abort(); /* out of memory: as in base/text.h */
+        json_add(list, address ? address : json_null());
     }
     return list;
 }
@@ -101,8 +100,7 @@ static json_t *outputs(const struct job_view *v)
         auto_free char *of_array = job_array_output(v->output, job_view_array(v), v->array_index);
         auto_free char *path = job_output_path(of_array, v->id, task);
         json_t *s = json_string(path);
-        if (json_array_append_new(list, s ? s : json_null()) < 0)
-            abort(); /* out of memory: as in base/text.h */
+        json_add(list, s ? s : json_null());
     }
     return list;
 }
@@ -352,8 +350,7 @@ static json_t *promises_to_json(const struct promises *p)
     uint64_t count = promises_count(p);
     int64_t bound = promises_bound_us(p, 90);
     for (uint32_t i = 0; i < PROMISE_SIZES; i++)
-        if (json_array_append_new(jobs, json_integer((json_int_t)p->jobs[i])) < 0)
-            abort(); /* out of memory: as in base/text.h */
+        json_add(jobs, json_integer((json_int_t)p->jobs[i]));
     json_put_u64(j, "count", count);
     json_put_u64(j, "late", p->late);
     json_put_u64(j, "mean_off_us", count ? (uint64_t)promises_mean_us(p) : UINT64_MAX);
@@ -505,8 +502,7 @@ json_t *why_view_to_json(const struct why_view *v)
         json_t *term = json_object();
         json_put_text(term, "what", v->terms[i].what);
         json_put_text(term, "text", v->terms[i].text);
-        if (json_array_append_new(terms, term) < 0)
-            abort(); /* out of memory: as in base/text.h */
+        json_add(terms, term);
     }
     json_put(j, "terms", terms);
     json_put(j, "sooner", json_strv(v->sooner));

@@ -40,8 +40,7 @@ json_t *plan_to_json(const struct plan *p)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < p->count; i++)
-        if (json_array_append_new(list, step_to_json(&p->steps[i])) < 0)
-            abort(); /* out of memory: as in base/text.h */
+        json_add(list, step_to_json(&p->steps[i]));
     return list;
 }
 
