@@ -137,17 +137,6 @@ static bool add_gi(nvmlGpuInstance_t gi, const nvmlGpuInstanceInfo_t *info, void
     return false;
 }
 
-static int by_place(const void *a, const void *b)
-{
-    const struct slice *x = a;
-    const struct slice *y = b;
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    if (x->gi != y->gi)
-        return x->gi < y->gi ? -1 : 1;
-    return x->ci < y->ci ? -1 : x->ci > y->ci;
-}
-
 nvmlReturn_t driver_add_slices(struct driver *d, nvmlDevice_t dev, struct known_card *k,
                                struct card *c)
 {
@@ -158,7 +147,6 @@ nvmlReturn_t driver_add_slices(struct driver *d, nvmlDevice_t dev, struct known_
     l->count = list_mig_devices(&d->lib, dev, l->devices);
     nvmlReturn_t r =
         k->boards[1] ? driver_each_gi(d, dev, k->boards[1], add_gi, l) : NVML_ERROR_NOT_SUPPORTED;
-    if (c->slice_count > 1)
-        qsort(c->slices, c->slice_count, sizeof *c->slices, by_place);
+    card_sort_slices(c);
     return r;
 }

@@ -21,6 +21,23 @@ void card_copy(const struct card *c, struct card *ret)
     ret->process_alloc = c->process_count;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct slice *x = a;
+    const struct slice *y = b;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    if (x->gi != y->gi)
+        return x->gi < y->gi ? -1 : 1;
+    return x->ci < y->ci ? -1 : x->ci > y->ci;
+}
+
+void card_sort_slices(struct card *c)
+{
+    if (c->slice_count > 1)
+        qsort(c->slices, c->slice_count, sizeof *c->slices, by_place);
+}
+
 void snapshot_done(struct snapshot *s)
 {
     for (size_t i = 0; i < s->card_count; i++)

@@ -140,6 +140,8 @@ struct snapshot {
 void card_done(struct card *c);
 /* Deep copy; `ret` need not be initialised. */
 void card_copy(const struct card *c, struct card *ret);
+/* The order of its slices everywhere: by where they begin, then by instances. */
+void card_sort_slices(struct card *c);
 void snapshot_done(struct snapshot *s);
 void snapshot_copy(const struct snapshot *s, struct snapshot *ret);
 

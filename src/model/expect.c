@@ -3,23 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_place(const void *a, const void *b)
-{
-    const struct slice *x = a;
-    const struct slice *y = b;
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    if (x->gi != y->gi)
-        return x->gi < y->gi ? -1 : 1;
-    return x->ci < y->ci ? -1 : x->ci > y->ci;
-}
-
-static void sort_slices(struct card *c)
-{
-    if (c->slice_count > 1)
-        qsort(c->slices, c->slice_count, sizeof *c->slices, by_place);
-}
-
 static void drop_slice(struct card *c, size_t i)
 {
     memmove(&c->slices[i], &c->slices[i + 1], (c->slice_count - i - 1) * sizeof *c->slices);
@@ -154,5 +137,5 @@ void card_expect(struct card *c, const struct step *s)
         destroy_gi(c, s);
         break;
     }
-    sort_slices(c);
+    card_sort_slices(c);
 }

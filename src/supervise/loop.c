@@ -24,14 +24,19 @@ enum {
 
 #define LOOK_MS 1000 /* so often for `stop`, where the kernel does not tell (no CONFIG_DNOTIFY) */
 
+void loop_signals(sigset_t *ret)
+{
+    sigemptyset(ret);
+    sigaddset(ret, SIGCHLD);
+    sigaddset(ret, SIGTERM);
+    sigaddset(ret, SIGINT);
+    sigaddset(ret, SIGIO);
+}
+
 static int open_signals(struct err *e)
 {
     sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGIO);
+    loop_signals(&set);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd < 0 ? err_sys(e, "cannot make a signal descriptor") : fd;
 }

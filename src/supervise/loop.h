@@ -5,6 +5,8 @@
 #ifndef DIVVY_SUPERVISE_LOOP_H
 #define DIVVY_SUPERVISE_LOOP_H
 
+#include <signal.h>
+
 #include "supervise/attempt.h"
 
 struct loop {
@@ -17,7 +19,9 @@ struct loop {
         .signals = -1, .timer = -1                                                                 \
     }
 
-/* Before anything is started: afterwards nothing of it can fail. SIGCHLD, SIGTERM, SIGINT, SIGIO are blocked. */
+/* What it waits for by signals; the caller blocks them before loop_open. */
+void loop_signals(sigset_t *ret);
+/* Before anything is started: afterwards nothing of it can fail. */
 int loop_open(struct loop *l, int dir, struct err *e);
 /* Turns until STAGE_OVER. */
 void loop_run(const struct loop *l, struct attempt *a);

@@ -24,6 +24,7 @@
 #include "supervise/container.h"
 #include "supervise/docker.h"
 #include "supervise/launcher.h"
+#include "supervise/loop.h"
 
 #define EXIT_TAKEN 3
 
@@ -35,11 +36,7 @@ static const char usage[] =
 static void block_signals(void)
 {
     sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGIO);
+    loop_signals(&set);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGHUP, SIG_IGN); /* the daemon's terminal is not ours */
