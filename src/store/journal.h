@@ -8,7 +8,7 @@
  * After a crash the open plans tell what to look at: a SENT step may or may
  * not have happened, and the hardware tells which.
  *
- * A step is opaque here: JSON text (plan/step.h writes and reads it).
+ * A step is opaque here: JSON text (model/step.h writes and reads it).
  */
 #ifndef DIVVY_STORE_JOURNAL_H
 #define DIVVY_STORE_JOURNAL_H
