@@ -101,11 +101,51 @@ static uint64_t sense_of(struct sched *s, const struct inventory *inv, struct qu
     return q->sense;
 }
 
-void ask_forget(struct sched *s)
+static void forget_answers(struct sched *s)
 {
     map_done(&s->refused);
+    map_done(&s->speakers);
+    s->spoken++;
+}
+
+void ask_forget(struct sched *s)
+{
+    forget_answers(s);
     s->boards = 0;
 }
+
+/* ---- who speaks for whom ------------------------------------------------------ */
+
+/* Questions that come to the same, and say the same of the machine. */
+static uint64_t like(const struct question *q)
+{
+    return mix(mix(q->sense, q->said.cpu_milli), q->said.mem_bytes);
+}
+
+const struct question *ask_speaker(const struct sched *s, const struct question *q)
+{
+    if (!s->speakers.count || q->boards != s->boards)
+        return NULL;
+    const struct question *other = map_get(&s->speakers, like(q));
+    return other && other->sense == q->sense && node_same(&other->said, &q->said) ? other : NULL;
+}
+
+void ask_speak(struct sched *s, const struct inventory *inv, struct question *q)
+{
+    question_look(s, inv, q);
+    map_put(&s->speakers, like(q), q);
+    s->spoken++;
+}
+
+void ask_hush(struct sched *s, const struct question *q)
+{
+    if (map_get(&s->speakers, like(q)) != q)
+        return;
+    (void)map_remove(&s->speakers, like(q));
+    s->spoken++;
+}
+
+/* ---- questions ------------------------------------------------------------------ */
 
 /* What is remembered about a sense, by what was asked. */
 enum asked { ASKED_ALONE = 1, ASKED_SOONEST, ASKED_UNRESERVED, ASKED_ALL };
@@ -154,14 +194,13 @@ enum place_verdict ask_alone(struct sched *s, const struct inventory *inv, struc
 bool ask_reservation(struct sched *s, const struct inventory *inv, struct entry *e, struct now now)
 {
     static const bool no = false;
-    const struct node_need *said = &e->shape->question->said;
-    uint64_t key = mix(sense_of(s, inv, e->shape->question), ASKED_SOONEST);
-    key = mix(mix(key, said->cpu_milli), said->mem_bytes);
+    question_look(s, inv, e->shape->question);
+    uint64_t key = mix(like(e->shape->question), ASKED_SOONEST);
     if (!booking_room(s, e) || map_get(&s->refused, key))
         return false;
     if (booking_make(s, inv, e, now) ||
         ((!s->reservation.entry || s->reservation.entry == e) && reserve_for(s, inv, e, now))) {
-        map_done(&s->refused); /* with more that is kept, other answers */
+        forget_answers(s); /* with more that is kept, others */
         return true;
     }
     e->shape->question->undated = s->cycle;

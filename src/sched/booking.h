@@ -72,7 +72,7 @@ const struct place_kept *booking_kept_from(struct sched *s, const struct invento
 const struct place_kept *booking_kept_closed(struct sched *s, const struct inventory *inv,
                                              int64_t limit_us, struct now now);
 
-/* May there be one more? */
+/* May there be one more, for that job? NULL: for one that has none. */
 bool booking_room(const struct sched *s, const struct entry *e);
 /*
  * The first moment and a place for it; false: nobody can say when. Asserted: it has none, and

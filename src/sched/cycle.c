@@ -90,8 +90,11 @@ static int64_t longest_us(struct sched *s, const struct inventory *inv, struct q
     return booking_level_us(s, low, now);
 }
 
-/* What its limit of `limit_us` and that level could not start with; shorter ones may. */
-static void answer(struct sched *s, const struct inventory *inv, struct question *q, size_t level,
+/*
+ * What its limit of `limit_us` and that level could not start with; shorter ones may. False: there
+ * was room, but it would turn the mode of cards that are kept; so nobody else can tell from it.
+ */
+static bool answer(struct sched *s, const struct inventory *inv, struct question *q, size_t level,
                    int64_t limit_us, struct now now)
 {
     int64_t room = room_us(s, inv, q, NULL, NODE_VIEW_ALL, now);
@@ -107,6 +110,7 @@ static void answer(struct sched *s, const struct inventory *inv, struct question
         question_set(s, q, ANSWER_SHORT, most);
     else
         question_set(s, q, ANSWER_NO, 0);
+    return most < limit_us;
 }
 
 /* A start is kept for the first of its request. */
@@ -121,13 +125,17 @@ static void book(struct sched *s, const struct inventory *inv, struct entry *e, 
 static void does_not_fit(struct sched *s, const struct inventory *inv, struct entry *e,
                          size_t level, enum place_verdict verdict, struct now now)
 {
+    struct question *q = e->shape->question;
     if (verdict == PLACE_NEVER) {
-        question_set(s, e->shape->question, ANSWER_NEVER, 0);
+        question_set(s, q, ANSWER_NEVER, 0);
+        ask_speak(s, inv, q);
         return;
     }
     s->passed_over = true;
-    answer(s, inv, e->shape->question, level, e->limit_us, now);
+    bool lacks = answer(s, inv, q, level, e->limit_us, now);
     book(s, inv, e, now);
+    if (lacks && !booking_room(s, NULL))
+        ask_speak(s, inv, q);
 }
 
 /* Has the machine too little for it there? NULL: anywhere. Then its question has an answer. */
@@ -147,6 +155,8 @@ static bool lacks_room(struct sched *s, const struct inventory *inv, struct entr
     question_set(s, q, most > 0 ? ANSWER_SHORT : ANSWER_NO, most);
     if (!inv->bulk)
         book(s, inv, e, now);
+    if (!p && !booking_room(s, NULL)) /* what a place gives may differ for another limit */
+        ask_speak(s, inv, q);
     return true;
 }
 
@@ -278,8 +288,8 @@ static void stays_booked(struct sched *s, const struct inventory *inv, size_t at
     s->passed_over = true;
     booking_improve(s, inv, at, now);
     if (may_fit)
-        answer(s, inv, e->shape->question, booking_level(s, inv, e->limit_us, now), e->limit_us,
-               now);
+        (void)answer(s, inv, e->shape->question, booking_level(s, inv, e->limit_us, now),
+                     e->limit_us, now); /* who comes to the same is asked himself */
     else
         question_set(s, e->shape->question, ANSWER_NO, 0);
 }
@@ -396,7 +406,8 @@ static bool holder_starts(struct sched *s, const struct inventory *inv, struct n
     s->passed_over = true;
     if (!ask_reservation(s, inv, e, now))
         reserve_clear(s); /* without cards to name it gives its place up */
-    answer(s, inv, e->shape->question, booking_level(s, inv, e->limit_us, now), e->limit_us, now);
+    (void)answer(s, inv, e->shape->question, booking_level(s, inv, e->limit_us, now), e->limit_us,
+                 now);
     return false;
 }
 

@@ -60,6 +60,7 @@ static double points_of(const struct sched *s, const struct shape *sh, const str
 static struct entry *candidate_of(struct sched *s, const struct inventory *inv, struct shape *sh)
 {
     struct entry *e = NULL;
+    question_look(s, inv, sh->question);
     switch (question_answer(s, sh->question)) {
     case ANSWER_OPEN:
         e = sh->first;
@@ -74,7 +75,6 @@ static struct entry *candidate_of(struct sched *s, const struct inventory *inv, 
     }
     if (!e || sh->limited == s->cycle)
         return NULL;
-    question_look(s, inv, sh->question);
     return sh->meter_count && meters_full(sh).meter ? NULL : e;
 }
 
@@ -256,7 +256,7 @@ static void add_shape(struct sched *s, const struct inventory *inv, struct shape
 /* Those with a job that may be tried still; `from`: that stand in that line; 0: any. */
 static void add_askers(struct sched *s, const struct inventory *inv, uint64_t from, struct now now)
 {
-    for (const struct question *q = s->questions; q; q = q->next) {
+    for (struct question *q = s->questions; q; q = q->next) {
         enum answer answer = question_answer(s, q);
         int64_t most = answer == ANSWER_OPEN ? INT64_MAX : q->short_us;
         if (answer > ANSWER_SHORT)
@@ -272,7 +272,7 @@ static void add_askers(struct sched *s, const struct inventory *inv, uint64_t fr
 static bool many_ask(const struct sched *s, size_t leaves)
 {
     size_t n = 0;
-    for (const struct question *q = s->questions; q && n <= leaves; q = q->next)
+    for (struct question *q = s->questions; q && n <= leaves; q = q->next)
         n += question_answer(s, q) == ANSWER_OPEN ? q->waiting.count : 0;
     return n > leaves;
 }
@@ -369,7 +369,7 @@ static bool is_stopped(struct sched *s, const struct inventory *inv, const struc
 /* Those that are booked are among the first, most likely. */
 static struct entry *first_unbooked(struct sched *s, const struct inventory *inv, struct shape *sh)
 {
-    const struct question *q = sh->question;
+    struct question *q = sh->question;
     if (!sh->first || q->undated == s->cycle || question_answer(s, q) == ANSWER_NEVER ||
         is_stopped(s, inv, sh) || (sh->booked && !meters_allow(sh, sh->booked + 1)))
         return NULL;

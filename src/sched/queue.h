@@ -3,9 +3,13 @@
  *
  * A question is a request as plan/ is asked: shared by all accounts, asked at
  * most twice a cycle when the answer is no. Requests that come to the same
- * profiles on these boards have the same answer (`refused` remembers it), so
- * that a thousand different sizes cost no more than the profiles there are. What
- * a job says of CPUs and memory is part of its question, and no matter to plan/. A
+ * profiles on these boards have the same answer: plan/ is asked for one of them
+ * (`refused` remembers it), and once all starts that may be kept are, one that
+ * was tried speaks for the others. So a thousand sizes are asked about and tried
+ * as often as the profiles there are. What remains of their number is a glance
+ * at each shape of whose turn it is; and while more starts may be kept, each
+ * size is tried, since it may be the one to get one.
+ * What a job says of CPUs and memory is part of its question, and no matter to plan/. A
  * shape is one account's jobs with the same question. Both live as long as a job refers to them.
  */
 #ifndef DIVVY_SCHED_QUEUE_H
@@ -38,14 +42,16 @@ struct question {
     struct request request;
     struct node_need said; /* of the machine beside */
     uint64_t hash;
-    struct question *next; /* all of them */
-    uint32_t shapes;       /* that ask it */
-    struct pile waiting;   /* those of them with pending jobs, by their shortest limit */
-    uint32_t booked;       /* of its jobs, those that have a booking */
-    uint64_t undated;      /* the cycle in which nobody could say when one more would start */
-    uint64_t cycle;        /* in which `answer` was given */
+    struct question *same_hash;     /* the next with it */
+    struct question *next, *before; /* all of them */
+    uint32_t shapes;                /* that ask it */
+    struct pile waiting;            /* those of them with pending jobs, by their shortest limit */
+    uint32_t booked;                /* of its jobs, those that have a booking */
+    uint64_t undated; /* the cycle in which nobody could say when one more would start */
+    uint64_t cycle;   /* in which `answer` was given */
     enum answer answer;
     int64_t short_us;
+    uint64_t heard;  /* as s->spoken: `answer` is that of one who speaks for it; 0: its own */
     uint64_t boards; /* the boards for which `sense` was found out; 0: not yet */
     uint64_t sense;  /* what it comes to on them: the same for "18G" and "18.5G" */
     struct need need;
@@ -175,8 +181,9 @@ struct sched {
     bool tree_stale; /* somebody came, or got another weight or parent */
     struct question *questions;
     size_t question_count;
-    struct pile held;   /* by the time at which they are released */
-    struct entry *runs; /* list of running ones */
+    struct map questions_by_hash; /* the first with each */
+    struct pile held;             /* by the time at which they are released */
+    struct entry *runs;           /* list of running ones */
     size_t pending, running;
 
     uint64_t cycle;
@@ -190,6 +197,8 @@ struct sched {
     size_t line_vain;    /* looks since then at leaves that were not first after all */
     size_t cards;        /* of the inventory of this cycle */
     struct map refused;  /* of this cycle and reservation: what was not served, by sense */
+    struct map speakers; /* and whose answer does for all that come to the same */
+    uint64_t spoken;     /* counts how often that changed, from 1 */
     uint64_t boards;     /* of the inventory of this cycle; 0: not looked at yet */
     bool holder_asked;   /* in this cycle; of those with a booking too */
     bool passed_over;    /* somebody did not fit in this cycle */
@@ -247,7 +256,8 @@ struct entry *line_first_of(struct sched *s, const struct inventory *inv, const 
 /* The first in line of all that have no booking; NULL: there is none to be had. */
 struct entry *line_first_unbooked(struct sched *s, const struct inventory *inv, struct now now);
 
-enum answer question_answer(const struct sched *s, const struct question *q);
+/* Its own, else that of one who speaks for it; then short_us is that one's too. */
+enum answer question_answer(const struct sched *s, struct question *q);
 void question_set(struct sched *s, struct question *q, enum answer answer, int64_t short_us);
 
 /* Pending and not held: in and out of its shape's tree. */
@@ -259,6 +269,15 @@ struct entry *shape_first_within(struct shape *sh, int64_t limit_us);
 /* ---- questions to plan/, each sense once (ask.c) ---- */
 
 void ask_forget(struct sched *s); /* a new cycle, or another reservation */
+/*
+ * Its answer does for all that come to the same, until it gets another or ask_forget. To be said
+ * where no more starts can be kept (booking_room): then to try one of them would change nothing.
+ */
+void ask_speak(struct sched *s, const struct inventory *inv, struct question *q);
+/* It does no more. */
+void ask_hush(struct sched *s, const struct question *q);
+/* Who speaks for it; NULL: nobody. */
+const struct question *ask_speaker(const struct sched *s, const struct question *q);
 /* Brings sense and need up to date with the boards of this inventory. */
 void question_look(struct sched *s, const struct inventory *inv, struct question *q);
 /* For a limit of that level (booking.h), and with cards that are kept or without. */

@@ -48,7 +48,9 @@ void sched_free(struct sched *s)
     entries_done(&s->entries);
     pile_done(&s->held);
     map_done(&s->accounts_by_name);
+    map_done(&s->questions_by_hash);
     map_done(&s->refused);
+    map_done(&s->speakers);
     free(s->accounts);
     free(s->leaves);
     free(s->classes);
@@ -76,56 +78,96 @@ void sched_set_policy(struct sched *s, const struct sched_policy *policy, struct
 
 /* ---- shapes ---------------------------------------------------------------- */
 
-enum answer question_answer(const struct sched *s, const struct question *q)
+enum answer question_answer(const struct sched *s, struct question *q)
 {
-    return q->cycle == s->cycle ? q->answer : ANSWER_OPEN;
+    if (q->cycle == s->cycle && (!q->heard || q->heard == s->spoken))
+        return q->answer;
+    const struct question *other = ask_speaker(s, q);
+    if (!other)
+        return ANSWER_OPEN;
+    q->cycle = s->cycle;
+    q->heard = s->spoken;
+    q->answer = other->answer;
+    q->short_us = other->short_us;
+    return q->answer;
 }
 
 void question_set(struct sched *s, struct question *q, enum answer answer, int64_t short_us)
 {
+    ask_hush(s, q);
     q->cycle = s->cycle;
+    q->heard = 0;
     q->answer = answer;
     q->short_us = short_us;
     s->line_wide = true;
 }
 
+static uint64_t question_hash(const struct request *r, const struct node_need *said)
+{
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+    return (request_hash(r) * odd ^ said->cpu_milli) * odd ^ said->mem_bytes;
+}
+
+static void question_link(struct sched *s, struct question *q, struct question *same_hash)
+{
+    q->same_hash = same_hash;
+    map_put(&s->questions_by_hash, q->hash, q);
+    q->next = s->questions;
+    if (q->next)
+        q->next->before = q;
+    s->questions = q;
+    s->question_count++;
+}
+
+static void question_unlink(struct sched *s, struct question *q)
+{
+    struct question *first = map_remove(&s->questions_by_hash, q->hash);
+    struct question **at = &first;
+    while (*at != q)
+        at = &(*at)->same_hash;
+    *at = q->same_hash;
+    if (first)
+        map_put(&s->questions_by_hash, q->hash, first);
+    if (q->next)
+        q->next->before = q->before;
+    if (q->before)
+        q->before->next = q->next;
+    else
+        s->questions = q->next;
+    s->question_count--;
+}
+
 static struct question *question_get(struct sched *s, const struct request *r,
                                      const struct node_need *said)
 {
-    uint64_t hash = request_hash(r);
-    for (struct question *q = s->questions; q; q = q->next)
-        if (q->hash == hash && request_same(&q->request, r) && node_same(&q->said, said))
+    uint64_t hash = question_hash(r, said);
+    struct question *first = map_get(&s->questions_by_hash, hash);
+    for (struct question *q = first; q; q = q->same_hash)
+        if (request_same(&q->request, r) && node_same(&q->said, said))
             return q;
     struct question *q = mem_new(sizeof *q);
     q->request = *r;
     q->said = *said;
     q->hash = hash;
-    q->next = s->questions;
-    s->questions = q;
-    s->question_count++;
+    question_link(s, q, first);
     return q;
 }
 
 static void question_drop(struct sched *s, struct question *q)
 {
-    struct question **at = &s->questions;
     if (--q->shapes > 0)
         return;
-    while (*at != q)
-        at = &(*at)->next;
-    *at = q->next;
-    s->question_count--;
+    question_unlink(s, q);
+    ask_hush(s, q);
     pile_done(&q->waiting);
     free(q);
 }
 
 /* Jobs of several users are told apart where limits tell them apart. */
-static bool shape_same(const struct shape *sh, const struct request *r,
-                       const struct node_need *said, const struct class *c, struct meter **meters,
-                       uint32_t count)
+static bool shape_same(const struct shape *sh, const struct question *q, const struct class *c,
+                       struct meter **meters, uint32_t count)
 {
-    return sh->class == c && request_same(&sh->question->request, r) &&
-           node_same(&sh->question->said, said) && sh->meter_count == count &&
+    return sh->question == q && sh->class == c && sh->meter_count == count &&
            (!count || memcmp(sh->meters, meters, count * sizeof(struct meter *)) == 0);
 }
 
@@ -135,16 +177,17 @@ static struct shape *shape_get(struct sched *s, struct leaf *l, const struct sch
     uint32_t count;
     auto_free struct meter **meters = meters_find(s, l->account, c, job, &count);
     struct node_need said = node_said(s, job);
-    for (struct shape *sh = l->shapes; sh; sh = sh->next)
-        if (shape_same(sh, job->request, &said, c, meters, count))
+    struct question *q = question_get(s, job->request, &said);
+    for (struct shape *sh = q->shapes ? l->shapes : NULL; sh; sh = sh->next)
+        if (shape_same(sh, q, c, meters, count))
             return sh;
     struct shape *sh = mem_new(sizeof *sh);
     sh->leaf = l;
     sh->class = c;
     sh->meters = take_ptr(meters);
     sh->meter_count = count;
-    sh->question = question_get(s, job->request, &said);
-    sh->question->shapes++;
+    sh->question = q;
+    q->shapes++;
     sh->next = l->shapes;
     l->shapes = sh;
     return sh;
@@ -517,6 +560,7 @@ size_t sched_bytes(const struct sched *s)
     }
     for (const struct question *q = s->questions; q; q = q->next)
         bytes += sizeof *q + q->waiting.alloc * sizeof *q->waiting.items;
+    bytes += s->questions_by_hash.alloc * sizeof *s->questions_by_hash.entries;
     bytes += s->tree_alloc * sizeof *s->tree + s->line_alloc * sizeof *s->line;
     bytes += s->held.alloc * sizeof *s->held.items + s->node.end_alloc * sizeof *s->node.ends;
     return bytes + s->accounts_by_name.alloc * sizeof *s->accounts_by_name.entries;
