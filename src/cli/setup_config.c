@@ -12,8 +12,8 @@
 
 static const char head[] =
     "# Divvy on this machine. divvy.yaml(5) explains every key and tells its default;\n"
-    "# lines behind a # are examples. After a change: systemctl restart divvyd (jobs\n"
-    "# run on).\n"
+    "# lines behind a # are examples. After a change: divvyd --check, and systemctl\n"
+    "# restart divvyd (jobs run on).\n"
     "\n"
     "# A card that is seen for the first time is watched and not touched. Afterwards\n"
     "# 'divvy pool gpu0 queue' and 'divvy mode gpu0 slices' decide.\n"

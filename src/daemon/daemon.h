@@ -46,6 +46,7 @@
  *     limits.c    what a task may use beside its card
  *     container.c what a job in a container needs, and the CDI specification
  *     docker.c    what a dead supervisor left with docker's daemon
+ *     check.c     whether divvy.yaml is what was meant
  *     accounts.c  who may charge whom
  *     shares.c    the share tree, told
  *     node.c      what the machine has for jobs beside its cards

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/secure.h"
 #include "config/board.h"
+#include "daemon/check.h"
 #include "daemon/hooks.h"
 #include "daemon/layouts.h"
 #include "daemon/maintenance.h"
@@ -25,14 +26,14 @@ const char *argp_program_version = "divvyd " DIVVY_VERSION;
 
 struct arguments {
     const char *root, *config, *child, *alive, *driver_root, *nvml;
-    bool verbose, no_activity;
+    bool verbose, no_activity, check;
 };
 
 #define SERVE_US (3 * CLOCK_SECOND) /* a driver that is silent for so long is told of */
 
 #define OLD_HAND_MS 5000 /* and a step of an earlier divvyd is waited for */
 
-enum { OPT_CHILD = 256, OPT_ALIVE, OPT_DRIVER_ROOT, OPT_NVML, OPT_NO_ACTIVITY };
+enum { OPT_CHECK = 256, OPT_CHILD, OPT_ALIVE, OPT_DRIVER_ROOT, OPT_NVML, OPT_NO_ACTIVITY };
 
 static const struct argp_option options[] = {
     { "root", 'r', "DIR", 0, "Keep everything below DIR (default: DIVVY_ROOT, else /)", 0 },
@@ -40,6 +41,7 @@ static const struct argp_option options[] = {
     { "driver-root", OPT_DRIVER_ROOT, "DIR", 0, "Where /dev, /proc and /sys of the driver stand",
       0 },
     { "nvml", OPT_NVML, "FILE", 0, "The driver's library (default: libnvidia-ml.so.1)", 0 },
+    { "check", OPT_CHECK, NULL, 0, "Tell whether divvy.yaml can be used, and end", 0 },
     { "verbose", 'v', NULL, 0, "Tell more", 0 },
     { NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0 }, /* --help is argp's */
     { "child", OPT_CHILD, "KIND", OPTION_HIDDEN, "Serve the driver on descriptor 3", 0 },
@@ -60,6 +62,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'v':
         a->verbose = true;
+        return 0;
+    case OPT_CHECK:
+        a->check = true;
         return 0;
     case 'h':
         argp_state_help(state, stdout, ARGP_HELP_STD_HELP); /* ends the program */
@@ -179,20 +184,28 @@ static int make_absolute(const char *path, char **ret, struct err *e)
     return 0;
 }
 
+static const char *root_of(const struct arguments *a)
+{
+    return first_of(a->root, getenv("DIVVY_ROOT"), "/");
+}
+
+static char *config_path(const struct arguments *a, const char *root)
+{
+    auto_free char *here = getcwd(NULL, 0);
+    if (a->config && a->config[0] != '/')
+        return text_fmt("%s/%s", here ? here : "", a->config);
+    return a->config ? text_dup(a->config) : file_under(root, "/etc/divvy/divvy.yaml");
+}
+
 static int paths_open(struct paths *p, const struct arguments *a, struct err *e)
 {
-    const char *root = first_of(a->root, getenv("DIVVY_ROOT"), "/");
+    const char *root = root_of(a);
     int r = file_mkdirs(root, 0755, e);
     if (r == 0)
         r = make_absolute(root, &p->root, e);
     if (r < 0)
         return r;
-    if (a->config && a->config[0] != '/') {
-        auto_free char *here = getcwd(NULL, 0);
-        p->config = text_fmt("%s/%s", here ? here : "", a->config);
-    } else {
-        p->config = a->config ? text_dup(a->config) : file_under(p->root, "/etc/divvy/divvy.yaml");
-    }
+    p->config = config_path(a, p->root);
     p->state = file_under(p->root, "/var/lib/divvy");
     p->jobs = file_under(p->root, "/var/lib/divvy/jobs");
     p->run = file_under(p->root, "/run/divvy");
@@ -539,6 +552,9 @@ int main(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     if (a.child)
         return child_main(&a);
+    auto_free char *config = a.check ? config_path(&a, root_of(&a)) : NULL;
+    if (config)
+        return check_main(config);
     struct daemon *d = mem_new(sizeof *d);
     d->launcher.fd = -1;
     int status = EXIT_FAILURE;

@@ -94,6 +94,32 @@ def test_broken_yaml_names_line_and_column(box, machine):
     fails_to_start(box, "divvy.yaml:")
 
 
+def checked(box):
+    return harness.run(harness.PROGRAMS / "divvyd", "--check", env=box.divvy.env, check=False)
+
+
+def test_a_configuration_can_be_checked_beforehand(box):
+    path = box.divvy.root / "etc/divvy/divvy.yaml"
+    box.divvy.configure("accounts: {nlp: {users: [root, nosuchuser, '*'], groups: [root, nosuchgroup]}}\n"
+                        "qos: {big: {users: [nosuchone], limits: {slices: {9g.1gb: 1, 1g.10gb: 2}}}}\n"
+                        "event_hook: /nowhere\nepilog: /bin/true\n")
+    done = checked(box)
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.splitlines() == [
+        "accounts: nlp: there is no user nosuchuser here",
+        "accounts: nlp: there is no group nosuchgroup here",
+        "qos: big: there is no user nosuchone here",
+        "qos: big: no known board has the profile 9g.1gb",
+        "event_hook: /nowhere cannot be run: No such file or directory",
+        f"otherwise {path} can be used"]
+    box.divvy.configure("mode_hold: 10m\n")
+    assert checked(box).stdout == f"{path} can be used\n"
+    box.divvy.configure("mode_hodl: 10m\n")
+    done = checked(box)
+    assert done.returncode == 1 and "divvy.yaml:1:1: " in done.stderr and not done.stdout
+    assert not (box.divvy.root / "var").exists()
+
+
 def test_an_unknown_key_names_line_and_column(box, machine):
     box.divvy.configure("mode_hold: 10m\nmode_hodl: 3m\n")
     fails_to_start(box, "divvy.yaml:2:1", "mode_hodl")
