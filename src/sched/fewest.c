@@ -99,6 +99,7 @@ static bool begin_cards(struct asking *a)
     a->bans = mem_new((n + 1) * sizeof *a->bans);
     a->kept = kept && n ? mem_dup(kept, n * sizeof *kept) : NULL;
     a->rules = (struct place_rules){ .bans = a->bans, .kept = a->kept };
+    a->rules.mode_hold_us = a->s->modes_stay ? a->s->policy.mode_hold_us : 0;
     for (size_t i = 0; i < n; i++) {
         told = told && list_on(a, &a->copy.cards[i], &a->cards[i]);
         a->bans[i] = BAN_ALL;

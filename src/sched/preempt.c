@@ -336,7 +336,8 @@ bool preempt_place(struct sched *s, const struct inventory *inv, const struct en
                !is_over(s, e, NULL);
     }
     AUTO(inventory) struct inventory copy = { .cards = NULL };
-    struct place_rules rules = { .kept = booking_kept_closed(s, inv, e->limit_us, now) };
+    struct place_rules rules = { .kept = booking_kept_closed(s, inv, e->limit_us, now),
+                                 .mode_hold_us = s->modes_stay ? s->policy.mode_hold_us : 0 };
     preempt_without(s, inv, now, &copy);
     if (place_request(&copy, &e->shape->question->request, &rules, now, &place, &plan, NULL) !=
         PLACE_NOW)
@@ -473,16 +474,10 @@ static bool choose_in_order(struct sched *s, const struct inventory *inv, const 
     return false;
 }
 
-/* True: those left in `c` go. */
-static bool choose(struct sched *s, const struct inventory *inv, const struct entry *e,
-                   double need_ppm, struct now now, struct choice *c)
+static bool choose_fewest(struct sched *s, const struct inventory *inv, const struct entry *e,
+                          double need_ppm, struct now now, struct choice *c)
 {
     struct caps caps;
-    if (somebody_leaves(s, inv) && fits(s, inv, e, now))
-        return false; /* it need only wait for those */
-    list_candidates(s, e, need_ppm, c);
-    if (!all_are_enough(s, inv, e, c, now))
-        return false;
     list_caps(s, e, need_ppm, c, &caps);
     enum victims_answer answer = preempt_fewest(s, inv, e, &caps.all, now, c);
     caps_done(&caps);
@@ -491,6 +486,30 @@ static bool choose(struct sched *s, const struct inventory *inv, const struct en
     if (answer == VICTIMS_FOUND)
         mark_all(c, true);
     return answer == VICTIMS_FOUND;
+}
+
+/* With nobody gone there is a card for it as soon as that has turned its mode. */
+static bool waits_for_a_turn(struct sched *s, const struct inventory *inv, const struct entry *e,
+                             struct now now)
+{
+    return !inv->bulk && s->policy.mode_hold_us &&
+           ask_alone(s, inv, e->shape->question, now) != PLACE_NOW && fits(s, inv, e, now);
+}
+
+/* True: those left in `c` go. */
+static bool choose(struct sched *s, const struct inventory *inv, const struct entry *e,
+                   double need_ppm, struct now now, struct choice *c)
+{
+    if (somebody_leaves(s, inv) && fits(s, inv, e, now))
+        return false; /* it need only wait for those */
+    list_candidates(s, e, need_ppm, c);
+    if (!all_are_enough(s, inv, e, c, now))
+        return false;
+    s->modes_stay = waits_for_a_turn(s, inv, e, now);
+    bool found = (!s->modes_stay || all_are_enough(s, inv, e, c, now)) &&
+                 choose_fewest(s, inv, e, need_ppm, now, c);
+    s->modes_stay = false;
+    return found;
 }
 
 /* ---- a question ------------------------------------------------------------ */

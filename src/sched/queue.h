@@ -209,6 +209,7 @@ struct sched {
     struct entry *claim;    /* others are stopped for it: it goes first; NULL: nobody */
     uint64_t claim_planned; /* the cycle in which counted cards were kept for it last */
     int64_t crossing_us;    /* no running job passes a threshold of service before this */
+    bool modes_stay;        /* whoever is chosen to go must make room without a turn of modes */
     bool stock_taken;       /* what leaves and classes hold is that of now */
     struct node node;
     enum card_ban *bans; /* reserved cards, for place/ */
@@ -328,7 +329,8 @@ void preempt_without(const struct sched *s, const struct inventory *inv, struct 
                      struct inventory *ret);
 /*
  * Would it fit with them gone, in no window that is closed and within all limits? And where; the
- * caller's. A card may turn its mode at once, else nobody would go for who needs the other one.
+ * caller's. A card may turn its mode at once, else nobody would go for who needs the other one;
+ * but not while modes_stay.
  */
 bool preempt_place(struct sched *s, const struct inventory *inv, const struct entry *e,
                    struct now now, struct place *ret);

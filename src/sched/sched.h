@@ -339,8 +339,9 @@ int sched_next(struct sched *s, const struct inventory *inv, struct now now,
  *
  * Who goes. The fewest jobs with whom gone the whole request fits: on cards
  * that no window closes within its limit, and within all limits, counting what
- * the victims free of them. A card may turn its MIG mode for it. The order in
- * which they should go is: lower tier; then more thresholds of attained service
+ * the victims free of them. A card may turn its MIG mode for it; where it waits
+ * for that alone, only those go who spare it the wait. The order in which they
+ * should go is: lower tier; then more thresholds of attained service
  * passed; then began last (the least work is lost); then last in line. Of as
  * few, those whose last in that order comes soonest, then the last but one, and
  * so on: no job of a higher tier goes where as many of lower ones would do.

@@ -263,6 +263,53 @@ static void one_with_a_card_goes_for_memory_alone(void **state)
     world_done(&w);
 }
 
+/* Two A100s; 1 has had a slice of one, which is still cut and may not turn for ten minutes. */
+static void leave_slices(struct world *w, const struct sched_policy *p)
+{
+    world_init(w, 0, SCHED_FIFO, p);
+    (void)inventory_add(&w->inv, board_a100_80());
+    set_classes(w);
+    submit(w, 1, "a", "spare", ask_slices("7g.80gb", 1));
+    assert_int_equal(cycle(w), 1);
+}
+
+static void finish(struct world *w, uint64_t id)
+{
+    carry_end(&w->inv, id, w->now.boot_us);
+    sched_end(w->queue, id, w->now.boot_us);
+}
+
+static void nobody_goes_where_a_card_need_only_turn(void **state)
+{
+    (void)state;
+    struct sched_policy p = SCHED_POLICY_DEFAULT;
+    struct sched_preemption pre;
+    struct world w;
+    leave_slices(&w, &p);
+    submit(&w, 2, "a", "spare", ask_slices("1g.10gb", 1));
+    assert_int_equal(cycle(&w), 1);
+    finish(&w, 1);
+    submit(&w, 3, "b", "urgent", ask_cards(1));
+    assert_false(preempt(&w, &pre)); /* without 2 it would wait as long */
+    w.now.boot_us += p.mode_hold_us;
+    assert_int_equal(cycle(&w), 1);
+    world_done(&w);
+}
+
+static void who_spares_it_the_turn_goes(void **state)
+{
+    (void)state;
+    struct sched_policy p = SCHED_POLICY_DEFAULT;
+    struct world w;
+    leave_slices(&w, &p);
+    submit(&w, 2, "a", "spare", ask_cards(1));
+    assert_int_equal(cycle(&w), 1);
+    finish(&w, 1);
+    submit(&w, 3, "b", "urgent", ask_cards(1));
+    expect_one_goes(&w, 3, 2);
+    world_done(&w);
+}
+
 static void who_had_more_service_goes_for_who_had_less(void **state)
 {
     (void)state;
@@ -402,6 +449,8 @@ int main(void)
         cmocka_unit_test(on_a_real_board_the_slice_in_the_way_goes),
         cmocka_unit_test(those_without_cards_go_for_what_the_machine_lacks),
         cmocka_unit_test(one_with_a_card_goes_for_memory_alone),
+        cmocka_unit_test(nobody_goes_where_a_card_need_only_turn),
+        cmocka_unit_test(who_spares_it_the_turn_goes),
         cmocka_unit_test(who_had_more_service_goes_for_who_had_less),
         cmocka_unit_test(a_larger_share_goes_for_a_smaller_and_never_back),
         cmocka_unit_test(shares_take_back_nothing_that_a_class_took),
