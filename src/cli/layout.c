@@ -14,7 +14,8 @@
 
 static const char doc[] =
     "What the cards should be, from a file: layout(5).\v"
-    "  check FILE    is it possible? Without hardware: on --board, else on every board known\n"
+    "  check FILE    is it possible? Without hardware: on --board, else on every\n"
+    "                board known\n"
     "  plan FILE     what would change, and whom it waits for; changes nothing\n"
     "  apply FILE    change it: as a whole, or not at all\n"
     "  export        the file that asks for what is there now\n"

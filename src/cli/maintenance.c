@@ -12,22 +12,23 @@
 
 static const char doc[] =
     "Give cards to an administrator: for a new driver, a reset, a screwdriver.\v"
-    "  begin [CARD...]  no new jobs; when those that run have ended, stop the services of\n"
-    "                   divvy.yaml, wait for who else has the cards open, and let go of\n"
-    "                   the driver. Without cards: all\n"
-    "  end              open the driver, check its versions, and give the cards back one\n"
-    "                   by one, with the layouts that they keep; start the services.\n"
-    "                   Cards that did not come back are tried again\n"
+    "  begin [CARD...]  no new jobs; when those that run have ended, stop the\n"
+    "                   services of divvy.yaml, wait for who else has the cards\n"
+    "                   open, and let go of the driver. Without cards: all\n"
+    "  end              open the driver, check its versions, and give the cards\n"
+    "                   back one by one, with the layouts that they keep; start\n"
+    "                   the services. Cards that did not come back are tried again\n"
     "  plan FROM UNTIL [CARD...]\n"
-    "                   from then on the cards are to be free: no job starts on them that\n"
-    "                   may run for longer. After that they take jobs again\n"
+    "                   from then on the cards are to be free: no job starts on\n"
+    "                   them that may run for longer. After that they take jobs\n"
+    "                   again\n"
     "  cancel ID        of a plan\n"
-    "  status           where it stands, who is in the way, which cards stay out, and what\n"
-    "                   is planned\n\n"
-    "begin and end wait until it is so: --wait for so long at most, --no-wait not at all.\n"
-    "It goes on meanwhile; nobody is ended for it.\n\n"
+    "  status           where it stands, who is in the way, which cards stay out,\n"
+    "                   and what is planned\n\n"
+    "begin and end wait until it is so: --wait for so long at most, --no-wait not "
+    "at all. It goes on meanwhile; nobody is ended for it.\n\n"
     "  divvy maintenance plan 'tomorrow' now+30h gpu0 --reason 'new riser'\n"
-    "  divvy maintenance begin && apt install … && modprobe … && divvy maintenance end";
+    "  divvy maintenance begin && apt install … && divvy maintenance end";
 
 static const struct argp_option options[] = {
     { "no-wait", 'n', NULL, 0, "come back at once", 1 },

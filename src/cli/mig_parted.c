@@ -362,7 +362,7 @@ static const struct word {
     int (*run)(struct session *s, struct mig_call *c);
     const char *help;
 } words[] = {
-    { "apply", APPLY, run_apply, "make the cards as a configuration has them, where they differ" },
+    { "apply", APPLY, run_apply, "make the cards as a configuration has them" },
     { "assert", ASSERT, run_assert, "are they so?" },
     { "export", EXPORT, run_export, "what they are, as a configuration" },
     { "generate-config", GENERATE, run_generate, "all that these cards could be" },
@@ -381,8 +381,8 @@ static int help(void)
         text_addf(&t, "  %-16s %s\n", words[i].name, words[i].help);
         for (size_t k = 1; k < OPTION_COUNT; k++)
             if (options[k].verbs & words[i].bit)
-                text_addf(&t, "    -%c, --%-18s %s (%s)\n", options[k].letter, options[k].name,
-                          options[k].help, options[k].variable);
+                text_addf(&t, "    -%c, --%-18s %s\n%29s%s\n", options[k].letter, options[k].name,
+                          options[k].help, "", options[k].variable);
     }
     text_add(&t, "\nExit status: 0, or 1 for everything else.\n");
     return verb_print(&t);
