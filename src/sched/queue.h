@@ -311,9 +311,9 @@ void why_add_sooner(struct text *t, int64_t limit_us);
 /* Says what of the machine is lacking now; false: nothing. */
 bool why_node_waits(struct sched *s, const struct inventory *inv, const struct entry *e,
                     struct now now, struct sched_explanation *x);
-/* The same, or for whom it is kept: the whole reason. */
-bool why_node(struct sched *s, const struct inventory *inv, const struct entry *e, struct now now,
-              struct sched_explanation *x);
+/* The same, or for whom it is kept: the whole reason. On that place; NULL: anywhere. */
+bool why_node(struct sched *s, const struct inventory *inv, const struct entry *e,
+              const struct place *place, struct now now, struct sched_explanation *x);
 
 /* ---- who goes for whom (preempt.c) ---- */
 

@@ -444,18 +444,32 @@ static void explain_held(const struct entry *e, struct now now, struct sched_exp
     say(x, &t);
 }
 
+/* True: it would have one, and `x` tells why it does not have it yet. */
+static bool has_place(struct sched *s, const struct inventory *inv, const struct entry *e,
+                      size_t level, struct now now, struct sched_explanation *x)
+{
+    struct sched_decision d;
+    struct place_rules rules = reserve_rules(s, true);
+    rules.kept = inv->bulk ? NULL : booking_kept(s, inv, level, now);
+    if (place_request(inv, &e->shape->question->request, &rules, now, &d.place, &d.plan, NULL) !=
+        PLACE_NOW)
+        return false;
+    if (!why_node(s, inv, e, &d.place, now, x))
+        explain_next(e, x);
+    sched_decision_done(&d);
+    return true;
+}
+
 static void explain_pending(struct sched *s, const struct inventory *inv, const struct entry *e,
                             struct now now, struct sched_explanation *x)
 {
     struct err err = ERR_INIT;
     size_t level = booking_level(s, inv, e->limit_us, now);
     const struct sched_closed *closed = closed_in_the_way(s, inv, e, now);
-    if (cards_would_do(s, inv, e, now) && why_node(s, inv, e, now, x))
+    if (cards_would_do(s, inv, e, now) && why_node(s, inv, e, NULL, now, x))
         return;
-    if (ask(s, inv, e, level, true, now, NULL) == PLACE_NOW) {
-        explain_next(e, x);
+    if (has_place(s, inv, e, level, now, x))
         return;
-    }
     enum place_verdict verdict = ask(s, inv, e, ALONE, false, now, &err);
     if (verdict == PLACE_NOW && (s->bookings.count || s->reservation.entry) && !closed) {
         explain_draining(s, inv, e, level, now, x);

@@ -170,31 +170,39 @@ static void tell_kept(const struct sched *s, const struct entry *e, int64_t most
     (void)snprintf(x->text, sizeof x->text, "%s", t.buf); /* it fits */
 }
 
-bool why_node_waits(struct sched *s, const struct inventory *inv, const struct entry *e,
-                    struct now now, struct sched_explanation *x)
+static bool tell_waits(const struct sched *s, const struct inventory *inv,
+                       const struct node_need *need, struct now now, struct sched_explanation *x)
 {
     struct part p;
-    struct node_need least = node_least(s, e->shape->question);
-    if (!too_small(s, &least, &p))
+    if (!too_small(s, need, &p))
         return false;
     tell_too_small(s, inv, &p, now, x);
     return true;
 }
 
-bool why_node(struct sched *s, const struct inventory *inv, const struct entry *e, struct now now,
-              struct sched_explanation *x)
+bool why_node_waits(struct sched *s, const struct inventory *inv, const struct entry *e,
+                    struct now now, struct sched_explanation *x)
 {
     struct node_need least = node_least(s, e->shape->question);
+    return tell_waits(s, inv, &least, now, x);
+}
+
+bool why_node(struct sched *s, const struct inventory *inv, const struct entry *e,
+              const struct place *place, struct now now, struct sched_explanation *x)
+{
+    const struct question *q = e->shape->question;
+    struct node_need least = node_least(s, q);
+    struct node_need need = place ? node_on(s, q, place) : least;
     if (node_over(s, &least)) {
         x->why = WHY_NEVER;
         tell_over(s, &least, x);
         return true;
     }
-    if (why_node_waits(s, inv, e, now, x)) {
+    if (tell_waits(s, inv, &need, now, x)) {
         x->why = WHY_NO_ROOM;
         return true;
     }
-    int64_t most = node_most_us(s, &least, NODE_VIEW_ALL, now);
+    int64_t most = node_most_us(s, &need, NODE_VIEW_ALL, now);
     if (most < e->limit_us)
         tell_kept(s, e, most, now, x);
     return most < e->limit_us;

@@ -92,7 +92,7 @@ static struct request roll_request(struct dice *d)
         return (struct request){ .kind = REQUEST_NOTHING };
     if (kind < 3)
         return ask_cards(1 + (uint32_t)dice_below(d, 3));
-    if (kind < 4)
+    if (kind < 5)
         return (struct request){ .kind = REQUEST_NEED,
                                  .count = 1 + (uint32_t)dice_below(d, 2),
                                  .mem_bytes = (4 + dice_below(d, 60)) * GIB };
