@@ -13,13 +13,12 @@ static void add_verbs(struct text *t)
                 "  divvy [--root DIR] VERB [OPTIONS]\n\n");
     for (const struct verb *v = verbs; v->name; v++)
         text_addf(t, "  %-10s %s\n", v->name, v->summary);
-    text_add(t,
-             "\n  divvy submit --slice 2g.20gb --time 2h -- python3 train.py\n"
-             "  divvy run --gpu-mem 10G -- nvidia-smi -L\n\n"
-             "'divvy VERB --help' tells a verb's options; man divvy tells all of it.\n"
-             "Exit status: 0 done, 1 refused or failed, 2 usage, 3 divvyd does not answer,\n"
-             "4 no such job or card, 5 not for this user, 10 to 15 see man 5 layout. run and wait\n"
-             "exit as the job did.\n");
+    text_add(t, "\n  divvy submit --slice 2g.20gb --time 2h -- python3 train.py\n"
+                "  divvy run --gpu-mem 10G -- nvidia-smi -L\n\n"
+                "'divvy VERB --help' tells a verb's options; man divvy tells all of it.\n"
+                "Exit status: 0 done, 1 refused or failed, 2 usage, 3 divvyd does not answer,\n"
+                "4 no such job or card, 5 not for this user, 10 to 15 see man 5 layout.\n"
+                "run and wait exit as the job did.\n");
 }
 
 int verb_help(struct session *s, int argc, char **argv)

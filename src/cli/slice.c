@@ -5,7 +5,7 @@
 
 static const char doc[] =
     "Make or destroy one slice; nothing else on the card changes.\v"
-    "  create CARD PROFILE[@START]   at that place, or where it leaves the most room\n"
+    "  create CARD PROFILE[@START]   at that place, or where it leaves most room\n"
     "  destroy ADDRESS               as 'divvy gpus' shows it\n\n"
     "  divvy slice create gpu0 2g.20gb\n"
     "  divvy slice create gpu0 1c.3g.40gb@4.0\n"
