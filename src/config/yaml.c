@@ -338,7 +338,7 @@ static int fail_value(const struct yaml_node *n, const struct err *why, struct e
 int yaml_node_u64(const struct yaml_node *n, uint64_t min, uint64_t max, uint64_t *ret_n,
                   struct err *e)
 {
-    const char *text = NULL;
+    const char *text = "";
     int r = yaml_node_text(n, &text, e);
     if (r < 0)
         return r;
@@ -361,7 +361,7 @@ int yaml_node_u64(const struct yaml_node *n, uint64_t min, uint64_t max, uint64_
 int yaml_node_double(const struct yaml_node *n, double min, double max, double *ret_x,
                      struct err *e)
 {
-    const char *text = NULL;
+    const char *text = "";
     int r = yaml_node_text(n, &text, e);
     if (r < 0)
         return r;
@@ -382,7 +382,7 @@ int yaml_node_bool(const struct yaml_node *n, bool *ret_b, struct err *e)
         bool value;
     } words[] = { { "true", true },   { "yes", true }, { "on", true },
                   { "false", false }, { "no", false }, { "off", false } };
-    const char *text = NULL;
+    const char *text = "";
     int r = yaml_node_text(n, &text, e);
     if (r < 0)
         return r;
@@ -397,7 +397,7 @@ int yaml_node_bool(const struct yaml_node *n, bool *ret_b, struct err *e)
 
 int yaml_node_size(const struct yaml_node *n, uint64_t *ret_bytes, struct err *e)
 {
-    const char *text = NULL;
+    const char *text = "";
     int r = yaml_node_text(n, &text, e);
     if (r < 0)
         return r;
@@ -407,7 +407,7 @@ int yaml_node_size(const struct yaml_node *n, uint64_t *ret_bytes, struct err *e
 
 int yaml_node_duration(const struct yaml_node *n, int64_t *ret_us, struct err *e)
 {
-    const char *text = NULL;
+    const char *text = "";
     int r = yaml_node_text(n, &text, e);
     if (r < 0)
         return r;
