@@ -28,7 +28,7 @@ enum how {
 static const struct known {
     const char *name;
     char letter;
-    const char *ours;
+    const char *ours; /* or what is nearest; NULL: nothing is */
     enum how how;
 } known[] = {
     { "job-name", 'J', "--name", TAKE },
@@ -46,13 +46,13 @@ static const struct known {
     { "mem", 0, "--mem", MEM },
     { "gpus", 'G', "--gpus", GPUS },
     { "gpus-per-node", 0, "--gpus", GPUS },
-    { "gres", 0, NULL, GRES },
+    { "gres", 0, "--gpus", GRES },
     { "signal", 0, "--signal", SIGNAL },
     { "hold", 'H', "--hold", FLAG },
     { "requeue", 0, "--requeue-on-fault", FLAG },
     { "no-requeue", 0, "--no-requeue", FLAG },
     { "nodes", 'N', NULL, ONE },
-    { "ntasks", 'n', NULL, TASKS },
+    { "ntasks", 'n', "--tasks", TASKS },
     { "ntasks-per-node", 0, NULL, TASKS },
     { "partition", 'p', NULL, LEFT_OUT },
     { "error", 'e', "--error", TAKE },
@@ -63,9 +63,9 @@ static const struct known {
     { "open-mode", 0, "--append", OPEN_MODE },
     { "kill-on-invalid-dep", 0, "--keep-invalid", INVALID_DEPENDENCY },
     { "nice", 0, NULL, LEFT_OUT },
-    { "mem-per-cpu", 0, NULL, LEFT_OUT },
-    { "mem-per-gpu", 0, NULL, LEFT_OUT },
-    { "cpus-per-gpu", 0, NULL, LEFT_OUT },
+    { "mem-per-cpu", 0, "--mem", LEFT_OUT },
+    { "mem-per-gpu", 0, "--mem", LEFT_OUT },
+    { "cpus-per-gpu", 0, "--cpus", LEFT_OUT },
     { "gpus-per-task", 0, NULL, PER_TASK },
     { "exclude", 'x', NULL, LEFT_OUT },
     { "nodelist", 'w', NULL, LEFT_OUT },
@@ -74,7 +74,7 @@ static const struct known {
     { "exclusive", 0, NULL, LEFT_OUT_FLAG },
     { "verbose", 'v', NULL, LEFT_OUT_FLAG },
     { "quiet", 'Q', NULL, LEFT_OUT_FLAG },
-    { "parsable", 0, NULL, LEFT_OUT_FLAG },
+    { "parsable", 0, "--quiet", LEFT_OUT_FLAG },
 };
 #define KNOWN (sizeof known / sizeof *known)
 
@@ -285,6 +285,13 @@ static const struct known *find(const char *word, const char **ret_value)
         }
     }
     return NULL;
+}
+
+const char *sbatch_nearest(const char *word)
+{
+    const char *value;
+    const struct known *k = word[0] == '-' && word[1] ? find(word, &value) : NULL;
+    return k && k->ours ? k->ours + strlen("--") : NULL;
 }
 
 /* How many words were used, or negative. */

@@ -20,4 +20,10 @@
 int sbatch_words(const char *file, const struct script_options *found, struct script_options *ret,
                  char **ret_note, struct err *e);
 
+/*
+ * Our option ("cpus") for a word that names one of sbatch's ("--cpus-per-task=4", "-c"), or the
+ * nearest where none is the same; NULL: none is near, or that is no option of sbatch.
+ */
+const char *sbatch_nearest(const char *word);
+
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/sbatch.h"
 #include "cli/table.h"
 #include "config/nearest.h"
 
@@ -165,45 +166,19 @@ static const struct argp_option *find_option(const struct argp_option *table, co
     return NULL;
 }
 
-/* What users of Slurm bring along, where it has another name here. */
-static const struct {
-    const char *word, *option;
-} habits[] = {
-    { "cpus-per-task", "cpus" },
-    { "-c", "cpus" },
-    { "job-name", "name" },
-    { "export", "env" },
-    { "gres", "gpus" },
-    { "gpus-per-node", "gpus" },
-    { "ntasks", "tasks" },
-    { "mem-per-gpu", "mem" },
-    { "cpus-per-gpu", "cpus" },
-    { "parsable", "quiet" },
-    { "open-mode", "append" },
-    { "workdir", "chdir" },
-    { "kill-on-invalid-dep", "keep-invalid" },
-};
-
-static const char *habit_of(const char *word)
-{
-    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
-        if (strcmp(habits[i].word, word) == 0)
-            return habits[i].option;
-    return NULL;
-}
-
-/* What was meant; NULL: nothing is near. Letters only by habit. */
+/* What was meant; NULL: nothing is near. Letters only of sbatch. */
 static const char *nearest_option(const struct argp_option *own, const char *word)
 {
     const char *names[96];
     size_t n = 0;
     bool letter = word[1] != '-';
-    auto_free char *given =
-        text_fmt("%.*s", letter ? 2 : (int)strcspn(word + 2, "="), letter ? word : word + 2);
-    const char *habit = habit_of(given);
+    const char *slurms = sbatch_nearest(word);
+    if (letter && !slurms)
+        return NULL;
+    auto_free char *given = text_fmt("%.*s", (int)strcspn(word + 2, "="), word + 2);
     for (const struct argp_option *o = own; o && (o->name || o->key || o->doc); o++) {
-        if (o->name && habit && strcmp(o->name, habit) == 0)
-            return habit;
+        if (o->name && slurms && strcmp(o->name, slurms) == 0)
+            return slurms;
         if (o->name && n < 90)
             names[n++] = o->name;
     }

@@ -97,12 +97,24 @@ static void what_means_nothing_here_is_named(void **state)
     says("train.py", "s.sh:2: this is no option");
 }
 
+static void an_option_of_sbatch_leads_to_ours(void **state)
+{
+    (void)state;
+    assert_string_equal(sbatch_nearest("--cpus-per-task=4"), "cpus");
+    assert_string_equal(sbatch_nearest("-c"), "cpus");
+    assert_string_equal(sbatch_nearest("--gres"), "gpus");
+    assert_null(sbatch_nearest("--partition=a"));
+    assert_null(sbatch_nearest("--frobnicate"));
+    assert_null(sbatch_nearest("-"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counterparts_are_understood),
         cmocka_unit_test(gpus_are_cards_or_slices),
         cmocka_unit_test(what_means_nothing_here_is_named),
+        cmocka_unit_test(an_option_of_sbatch_leads_to_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
