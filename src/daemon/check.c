@@ -16,9 +16,11 @@ static void say(struct text *t, const char *where, const char *what, const char 
     text_addf(t, "%s: there is no %s %s here\n", where, what, word);
 }
 
+/* Who has no name is called by his number. */
 static void check_user(const char *where, const char *name, struct text *t)
 {
-    if (strcmp(name, "*") != 0 && !getpwnam(name))
+    bool number = name[strspn(name, "0123456789")] == '\0';
+    if (strcmp(name, "*") != 0 && !number && !getpwnam(name))
         say(t, where, "user", name);
 }
 

@@ -100,7 +100,7 @@ def checked(box):
 
 def test_a_configuration_can_be_checked_beforehand(box):
     path = box.divvy.root / "etc/divvy/divvy.yaml"
-    box.divvy.configure("accounts: {nlp: {users: [root, nosuchuser, '*'], groups: [root, nosuchgroup]}}\n"
+    box.divvy.configure("accounts: {nlp: {users: [root, nosuchuser, '4711', '*'], groups: [root, nosuchgroup]}}\n"
                         "qos: {big: {users: [nosuchone], limits: {slices: {9g.1gb: 1, 1g.10gb: 2}}}}\n"
                         "event_hook: /nowhere\nepilog: /bin/true\n")
     done = checked(box)
