@@ -192,13 +192,20 @@ static void add_shell(struct text *t, const char *word)
     text_add(t, "'");
 }
 
+/* A block of lines that is pasted goes on only when it answers. */
+static void next_start(char ***ret)
+{
+    strv_add(ret, "divvyd &");
+    strv_add(ret, "divvy status --wait 10s");
+}
+
 static void next_root(const char *root, char ***ret)
 {
     AUTO(text) struct text t = TEXT_INIT;
     text_add(&t, "export DIVVY_ROOT=");
     add_shell(&t, root);
     strv_add(ret, t.buf);
-    strv_add(ret, "divvyd &");
+    next_start(ret);
 }
 
 static void next_steps(const struct setup *s, char ***ret)
@@ -207,7 +214,7 @@ static void next_steps(const struct setup *s, char ***ret)
     if (units)
         strv_add(ret, "systemctl enable --now divvyd");
     else if (s->whole)
-        strv_add(ret, "divvyd &");
+        next_start(ret);
     else
         next_root(s->root, ret);
     strv_add(ret, "divvy gpus              the cards; all are in pool off: watched, not touched");

@@ -43,7 +43,8 @@ def test_what_to_do_next_can_be_pasted(tmp_path):
     first = said.splitlines()[0].strip()
     shell = harness.run("sh", "-c", f"{first}; echo $DIVVY_ROOT")
     assert shell.stdout == f"{root}\n"
-    assert "DIR" not in said and said.splitlines()[1].strip() == "divvyd &"
+    assert "DIR" not in said and [line.strip() for line in said.splitlines()[1:3]] == [
+        "divvyd &", "divvy status --wait 10s"]
 
 
 def test_dry_run_makes_nothing(tmp_path):
