@@ -232,10 +232,7 @@ void json_put_bool(json_t *object, const char *key, bool b)
 json_t *json_strv(char *const *v)
 {
     json_t *list = json_array();
-    for (size_t i = 0; v && v[i]; i++) {
-        json_t *s = json_text(v[i]);
-        if (!s || json_array_append_new(list, s) < 0)
-            abort(); /* out of memory: as in base/text.h */
-    }
+    for (size_t i = 0; v && v[i]; i++)
+        json_add(list, json_text(v[i]));
     return list;
 }
