@@ -182,8 +182,8 @@ enum victims_answer preempt_fewest(struct sched *s, const struct inventory *inv,
     end(&a);
     if (answer != VICTIMS_FOUND)
         return answer;
-    for (size_t i = 0; i < n;
-         i++) /* who goes first has the lowest number, and is the last of them */
+    /* who goes first has the lowest number, and is the last of them */
+    for (size_t i = 0; i < n; i++)
         c->list[i] = c->list[chosen[n - 1 - i]];
     c->count = n;
     return VICTIMS_FOUND;

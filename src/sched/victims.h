@@ -12,8 +12,9 @@
  * serves depends only on who goes of those on it, so each card is asked once
  * for each such subset that is small enough, at most 2^VICTIMS_ON_CARD times, and
  * cards are put together from these numbers; who is on several cards counts
- * once. Sums: numbers that add up over whoever goes (counted cards, and the machine's CPUs and memory). A last
- * word (`fits`) is asked of each set that reaches both, and may refuse it.
+ * once. Sums: numbers that add up over whoever goes (counted cards, and the
+ * machine's CPUs and memory). A last word (`fits`) is asked of each set that
+ * reaches both, and may refuse it.
  *
  * Cost: at most VICTIMS_QUESTIONS questions (`serves` and `fits` together) and
  * VICTIMS_STEPS looks at the numbers. Who needs more is told so, and chooses in
